@@ -7,9 +7,11 @@
 #include "analyze/landscape.h"
 #include "analyze/landscape_file.h"
 #include "analyze_out.h"
+#include "base/file.h"
 #include "commands.h"
 #include "io/svg.h"
 #include "network_args.h"
+#include "plot_target.h"
 #include "progress.h"
 
 static const option_row rows[] = {
@@ -226,6 +228,8 @@ static berlu_status analyze_landscape(options *o)
     landscape l;
     progress bar;
     TRY(settings_check(o, &settings));
+    if (options_flag(o, "save") && folder_exists(run))
+        TRY(target_writable("save", run));
     opened_options wanted = network_from_options(o, run);
     TRY(opened_make(&net, &wanted));
     berlu_status status = net.is_run ? opened_checkpoint(&net)

@@ -104,8 +104,7 @@ static berlu_status turn_next(bench_step *b, int *more)
     } else {
         puts("ready");
     }
-    if (fflush(stdout) != 0)
-        return berlu_fail(BERLU_ERR_IO, "standard output: %s", strerror(errno));
+    TRY(output_flush());
     int c, length = 0;
     while ((c = getchar()) != EOF && c != '\n')
         length = 1;

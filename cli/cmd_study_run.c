@@ -28,7 +28,7 @@ static const option_row run_rows[] = {
      .help = "how often an interrupted run is resumed without progress"},
     {"launcher", OPTION_CHOICE, .standard = "here", .choices = "here|slurm",
      .help = "who starts the runs: this process, or one array job of Slurm"},
-    {"sbatch", OPTION_STRING, "OPTIONS", .flags = OPTION_DASHES,
+    {"sbatch", OPTION_STRING, "OPTIONS", .flags = OPTION_DASHES | OPTION_EMPTY,
      .help = "slurm: options for sbatch, such as \"--time=60 --gres=gpu:1\""},
     {"slim", OPTION_FLAG, .help = "delete the checkpoints of finished runs"},
     {"dry-run", OPTION_FLAG, .help = "list cells, seeds, memory and expected time; run nothing"},
@@ -59,6 +59,18 @@ static berlu_status devices_take(int out[STUDY_JOBS], int *count, const options 
     return BERLU_OK;
 }
 
+/* What is wrong with these options is told before the study's folder is made. */
+static berlu_status words_check(const options *o)
+{
+    double seconds;
+    int devices[STUDY_JOBS], count;
+    const char *words = options_string(o, "sbatch");
+    if (words && strchr(words, '\n'))
+        return berlu_fail(BERLU_ERR_ARG, "--sbatch: options in one line are expected");
+    TRY(time_parse(&seconds, options_string(o, "for")));
+    return devices_take(devices, &count, o);
+}
+
 /* Without NVIDIA's MPS the processes on a GPU take turns, with it they run side by side
  * (docs/performance.md, 9). Its daemon is looked for where CUDA's programs look. */
 static void sharing_note(const options *o)
@@ -71,12 +83,24 @@ static void sharing_note(const options *o)
               stderr);
 }
 
+/* --devices divides GPUs among runs; what a run trains on is its setting. */
+static void devices_note(const study *s, const options *o)
+{
+    int wanted = options_count(o, "devices") == 0 || options_flag(o, "quiet");
+    for (size_t i = 0; i < s->cell_count && !wanted; i++) {
+        const char *device = study_setting_of(&s->cells[i], "device");
+        wanted = device && strcmp(device, "cuda") == 0;
+    }
+    if (!wanted)
+        fputs(
+            "note: no cell of this study has device: cuda, so its runs train on the CPU; --set device=cuda sends them "
+            "to the GPUs of --devices\n",
+            stderr);
+}
+
 /* Indexes finished runs and submits the rest to Slurm. */
 static berlu_status launcher_start(const study_opened *x, const options *o, store *index)
 {
-    const char *words = options_string(o, "sbatch");
-    if (words && strchr(words, '\n'))
-        return berlu_fail(BERLU_ERR_ARG, "--sbatch: options in one line are expected");
     TRY(store_put_study(index, &x->s, x->yaml, &x->runs));
     for (size_t i = 0; i < x->runs.count; i++) {
         const study_entry *r = &x->runs.items[i];
@@ -86,9 +110,14 @@ static berlu_status launcher_start(const study_opened *x, const options *o, stor
     return study_launch_slurm(x, o);
 }
 
-/* A second scheduler is refused with the host and process of the first. */
+/* A second scheduler is refused with the host and process of the first, before it asks for the index
+ * that the first one writes. */
 static berlu_status scheduler_lock(run_lock *lock, folder_handle *folder)
 {
+    run_record holder;
+    int held = 0;
+    if (run_record_read(&holder, &held, folder->path) == BERLU_OK && held)
+        return study_busy(folder->path, &holder);
     TRY(run_lock_take(lock, folder, 0, NULL));
     lock->record = (run_record){.state = RUN_RUNNING, .attempt = lock->record.attempt + 1};
     berlu_status status = run_lock_write(lock, folder);
@@ -97,7 +126,7 @@ static berlu_status scheduler_lock(run_lock *lock, folder_handle *folder)
     return status;
 }
 
-static berlu_status scheduler_start(study_opened *x, const options *o, store *index, folder_handle *folder, int *slots)
+static berlu_status scheduler_start(study_opened *x, const options *o, store *index, int *slots)
 {
     char program[STUDY_PATH];
     int devices[STUDY_JOBS], device_count = 0;
@@ -126,11 +155,7 @@ static berlu_status scheduler_start(study_opened *x, const options *o, store *in
     sharing_note(o);
     how.threads = study_threads(o, how.jobs);
     *slots = how.jobs;
-    run_lock lock;
-    TRY(scheduler_lock(&lock, folder));
-    berlu_status status = study_schedule_run(&how, &x->s, &x->runs, index);
-    run_lock_drop(&lock);
-    return status;
+    return study_schedule_run(&how, &x->s, &x->runs, index);
 }
 
 /* ---- studies of kind cost -------------------------------------------------------------------- */
@@ -141,7 +166,7 @@ static void cost_show(void *context, const char *cell, int64_t round, size_t don
         fprintf(stderr, "%zu of %zu: round %lld, %s\n", done + 1, all, (long long)round + 1, cell);
 }
 
-static berlu_status cost_start(study_opened *x, const options *o, store *index, folder_handle *folder)
+static berlu_status cost_start(study_opened *x, const options *o, store *index)
 {
     char program[STUDY_PATH];
     int quiet = options_flag(o, "quiet");
@@ -152,15 +177,10 @@ static berlu_status cost_start(study_opened *x, const options *o, store *index, 
                       .stop = signals_stop(),
                       .tick = cost_show,
                       .context = &quiet};
-    run_lock lock;
     TRY(time_parse(&how.seconds, options_string(o, "for")));
     TRY(program_path(program));
-    TRY(scheduler_lock(&lock, folder));
-    berlu_status status = store_put_study(index, &x->s, x->yaml, &(study_entries){0});
-    if (status == BERLU_OK)
-        status = study_cost_run(&how, &x->s, index);
-    run_lock_drop(&lock);
-    return status;
+    TRY(store_put_study(index, &x->s, x->yaml, &(study_entries){0}));
+    return study_cost_run(&how, &x->s, index);
 }
 
 /* ---- run ------------------------------------------------------------------------------------- */
@@ -192,16 +212,21 @@ static berlu_status missing_run(study_opened *x, const options *o, int *slots)
     text notes = {0};
     store *index = NULL;
     folder_handle folder = {.fd = -1};
+    run_lock lock = {.fd = -1};
+    int slurm = x->s.kind != STUDY_COST && options_choice(o, "launcher") == 1;
     TRY(folder_make(x->folder));
     TRY(folder_hold(&folder, x->folder));
-    berlu_status status = store_open(&index, x->folder, &notes);
+    berlu_status status = slurm ? BERLU_OK : scheduler_lock(&lock, &folder);
+    if (status == BERLU_OK)
+        status = store_open(&index, x->folder, &notes);
     if (notes.data)
         fputs(notes.data, stderr);
     if (status == BERLU_OK)
-        status = x->s.kind == STUDY_COST              ? cost_start(x, o, index, &folder)
-                 : options_choice(o, "launcher") == 1 ? launcher_start(x, o, index)
-                                                      : scheduler_start(x, o, index, &folder, slots);
+        status = x->s.kind == STUDY_COST ? cost_start(x, o, index)
+                 : slurm                 ? launcher_start(x, o, index)
+                                         : scheduler_start(x, o, index, slots);
     berlu_status closed = store_close(index);
+    run_lock_drop(&lock);
     folder_release(&folder);
     text_free(&notes);
     return status == BERLU_OK ? closed : status;
@@ -253,6 +278,7 @@ static berlu_status train_study(study_opened *x, const options *o)
     size_t counts[STUDY_STATES] = {0};
     double began = clock_seconds();
     TRY(only_check(&x->s, options_string(o, "only")));
+    devices_note(&x->s, o);
     if (options_flag(o, "dry-run"))
         return study_plan(o, x);
     TRY(machine_check(x, o, study_runs_find(x, o)));
@@ -271,6 +297,7 @@ static berlu_status train_study(study_opened *x, const options *o)
 static berlu_status run_study(options *o)
 {
     study_opened x;
+    TRY(words_check(o));
     TRY(study_open(&x, o));
     berlu_status status = x.s.kind == STUDY_COST ? cost_study(&x, o) : train_study(&x, o);
     study_opened_free(&x);

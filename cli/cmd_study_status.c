@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "output.h"
 #include "study/scheduler.h"
 #include "study_open.h"
 #include "study_screen.h"
@@ -126,35 +127,91 @@ static berlu_status part_parse(size_t *first, size_t *step, const char *word)
     return BERLU_OK;
 }
 
+typedef struct listing {
+    const options *o;
+    const study_opened *x;
+    const char *program;
+    output *out;  /* of --json; NULL: lines */
+    size_t later; /* runs whose command has to wait for that of their teacher */
+} listing;
+
+static void run_list(const listing *l, const study_entry *r)
+{
+    const char *state = study_state_names[r->state], *label = l->x->s.cells[r->cell].label;
+    if (!l->out) {
+        printf("%s %-8s seed %-3lld %s\n", r->key, state, (long long)r->seed, label);
+        return;
+    }
+    output_object(l->out, NULL);
+    output_string(l->out, "key", r->key);
+    output_string(l->out, "state", state);
+    output_int(l->out, "seed", r->seed);
+    output_string(l->out, "cell", label);
+    output_end(l->out);
+}
+
+static berlu_status command_list(const listing *l, const study_entry *r)
+{
+    arena memory = {0};
+    const study_schedule how = {.program = l->program, .threads = options_threads(l->o)};
+    char **words = study_command(&memory, &l->x->s, r, &how);
+    if (words && l->out)
+        output_array(l->out, NULL);
+    for (size_t k = 0; words && words[k]; k++) {
+        if (l->out) {
+            output_string(l->out, NULL, words[k]);
+        } else {
+            word_print(words[k]);
+            putchar(words[k + 1] ? ' ' : '\n');
+        }
+    }
+    if (words && l->out)
+        output_end(l->out);
+    arena_free(&memory);
+    return words ? BERLU_OK : BERLU_ERR_MEMORY;
+}
+
+static berlu_status entry_list(listing *l, size_t i)
+{
+    const study_entry *r = &l->x->runs.items[i];
+    if (!options_flag(l->o, "commands")) {
+        run_list(l, r);
+        return BERLU_OK;
+    }
+    if (r->same_as != i || r->state == STUDY_DONE || r->state == STUDY_FAILED)
+        return BERLU_OK;
+    if (study_entry_ready(&l->x->runs, r))
+        return command_list(l, r);
+    l->later++;
+    return BERLU_OK;
+}
+
 static berlu_status list_study(options *o)
 {
     study_opened x;
+    output out = {0};
     char program[STUDY_PATH];
-    size_t first, step, later = 0;
+    size_t first, step;
     TRY(part_parse(&first, &step, options_string(o, "part")));
     TRY(study_open_runs(&x, o));
-    berlu_status status = program_path(program);
-    for (size_t i = first; i < x.runs.count && status == BERLU_OK; i += step) {
-        const study_entry *r = &x.runs.items[i];
-        arena memory = {0};
-        if (!options_flag(o, "commands"))
-            printf("%s %-8s seed %-3lld %s\n", r->key, study_state_names[r->state], (long long)r->seed,
-                   x.s.cells[r->cell].label);
-        else if (r->same_as == i && r->state != STUDY_DONE && r->state != STUDY_FAILED &&
-                 !study_entry_ready(&x.runs, r)) {
-            later++;
-        } else if (r->same_as == i && r->state != STUDY_DONE && r->state != STUDY_FAILED) {
-            char **words =
-                study_command(&memory, &x.s, r, &(study_schedule){.program = program, .threads = options_threads(o)});
-            for (size_t k = 0; words && words[k]; k++) {
-                word_print(words[k]);
-                putchar(words[k + 1] ? ' ' : '\n');
-            }
-        }
-        arena_free(&memory);
+    listing l = {.o = o, .x = &x, .program = program, .out = options_json(o) ? &out : NULL};
+    if (l.out) {
+        output_start(&out);
+        output_string(&out, "study", x.s.name);
+        output_array(&out, options_flag(o, "commands") ? "commands" : "runs");
     }
-    if (later)
-        fprintf(stderr, "note: %zu runs wait for their teacher; list them again when it is done\n", later);
+    berlu_status status = program_path(program);
+    for (size_t i = first; i < x.runs.count && status == BERLU_OK; i += step)
+        status = entry_list(&l, i);
+    if (status == BERLU_OK && l.out) {
+        output_end(&out);
+        output_int(&out, "later", (int64_t)l.later);
+        status = output_print(&out);
+    } else {
+        text_free(&out.json);
+    }
+    if (l.later && !l.out)
+        fprintf(stderr, "note: %zu runs wait for their teacher; list them again when it is done\n", l.later);
     study_opened_free(&x);
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "output.h"
+#include "plot_target.h"
 #include "study/pack.h"
 #include "study_open.h"
 
@@ -19,6 +20,12 @@ static berlu_status rebuild_study(options *o)
         return berlu_fail(BERLU_ERR_ARG, "costs are in the store alone; there are no folders to make it from");
     }
     berlu_status status;
+    run_record holder;
+    int held = 0;
+    if (folder_exists(x.folder))
+        TRY_DONE(run_record_read(&holder, &held, x.folder));
+    if (held)
+        TRY_DONE(study_busy(x.folder, &holder));
     TRY_DONE(study_entries_make(&x.runs, &x.s, x.folder)); /* the folders here alone */
     TRY_DONE(study_index_make(&x));
     status = study_answer(o, &x, 0, 0);
@@ -53,6 +60,7 @@ static berlu_status pack_study(options *o)
 {
     char path[STUDY_PATH];
     size_t count = 0;
+    TRY(target_check("out", options_string(o, "out")));
     TRY(study_store_find(path, options_string(o, "from")));
     *strrchr(path, '/') = 0; /* the folder of study.db */
     TRY(study_pack(path, options_string(o, "out"), &count));

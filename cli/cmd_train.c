@@ -20,6 +20,7 @@
 #include "progress.h"
 #include "signals.h"
 #include "train/run_folder.h"
+#include "train/run_missing.h"
 #include "train/settings.h"
 #include "train/trainer.h"
 
@@ -32,7 +33,7 @@ enum {
     OPTION_OF_FLAG = OPTION_FLAG
 };
 #define ROW(key, option, kind, standard, least, most, choices, unit, help, role)                                       \
-    {option, (option_type)OPTION_OF_##kind, unit, NULL, least, most, NULL, help, 0},
+    {option, (option_type)OPTION_OF_##kind, unit, NULL, least, most, NULL, help, OPTION_EMPTY},
 static const option_row rows[] = {
     TRAIN_SETTINGS(ROW){"resume", OPTION_FLAG, .help = "continue the run in --run", .flags = OPTION_NO_FILE},
     {"dry-run", OPTION_FLAG, .help = "check everything, show settings, memory and expected time, write nothing",
@@ -74,10 +75,11 @@ static void log_show(void *context, berlu_log_level level, const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
+/* A line that cannot be written does not end the run; the command ends with it (cli/main.c). */
 static void line_print(output *out)
 {
     output_print(out);
-    fflush(stdout);
+    output_flush();
 }
 
 static void progress_line(display *d, const train_progress *p)
@@ -217,7 +219,10 @@ static berlu_status settings_take(train_settings *s, const options *o)
         TRY(setting_take(s, o, &train_settings_table[i]));
     if (options_given(o, "config"))
         TRY(file_take(s, options_string(o, "config")));
-    if (options_flag(o, "resume") && s->run && !run_exists(s->run) && !(s->model && *s->model))
+    int nothing = options_flag(o, "resume") && s->run && !run_exists(s->run) && !(s->model && *s->model);
+    if (nothing)
+        TRY(run_hidden(s->run));
+    if (nothing)
         return berlu_fail(BERLU_ERR_ARG, "%s: holds no run to resume; to begin one give --model, --data and --act",
                           s->run);
     if (!options_flag(o, "resume") || !s->run || !run_exists(s->run))
@@ -321,8 +326,6 @@ static berlu_status dry_run(trainer *t, const options *o, const display *d)
     train_estimate e;
     char time[48];
     output out;
-    if (!options_flag(o, "resume"))
-        TRY(trainer_init_check(t));
     TRY(trainer_measure(t, 1, &e));
     if (!d->quiet)
         fprintf(stderr, "%-10s about %s for %llu updates, %.0f images/s in a second of trying\n", "time",
@@ -395,6 +398,8 @@ static berlu_status train(options *o)
     if (!options_given(o, "threads")) /* a settings file or the run may set them */
         TRY_DONE(machine_threads((int)s.threads));
     TRY_DONE(trainer_open(&t, &s, &hooks));
+    if (!options_flag(o, "resume"))
+        TRY_DONE(trainer_new_check(t));
     table_show(t, &d, options_flag(o, "verbose"));
     rate_warn(&s, o, &d);
     gpu_note(&s, o, &d);

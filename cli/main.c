@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: MIT
  *
  * This is the only place that maps a status to an exit code and prints the error line. */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "commit.h"
 #include "cpu/gemm.h"
 #include "machine.h"
+#include "output.h"
 #include "plot_target.h"
 #include "progress.h"
 #include "signals.h"
@@ -68,7 +68,7 @@ static void help_print(FILE *file)
     list_print(file, NULL);
     fputs("\n`berlu help COMMAND` shows its options, `berlu --version` the version.\n"
           "Exit: 0 done, 1 failed at run time, 2 bad input (nothing was written),\n"
-          "3 interrupted (state saved), 4 the run is being trained by another process.\n",
+          "3 interrupted (state saved), 4 another process is at work there.\n",
           file);
 }
 
@@ -180,13 +180,6 @@ static int is_stoppable(const command *cmd)
         if (strcmp(cmd->name, names[i]) == 0)
             return 1;
     return 0;
-}
-
-static berlu_status output_flush(void)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return BERLU_OK;
-    return berlu_fail(BERLU_ERR_IO, "standard output: %s", strerror(errno));
 }
 
 static int command_run(const command *cmd, int argc, char *const *argv)

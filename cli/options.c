@@ -56,8 +56,11 @@ static berlu_status row_int(const option_row *row, const char *word, int64_t *ou
 {
     char sentence[64 + NUMBER_ADVICE], advice[NUMBER_ADVICE];
     snprintf(sentence, sizeof sentence, "is not a whole number%s", number_advice(advice, word));
-    if (!count_parse(word, out))
-        return fail_row(row, sentence, word);
+    double number;
+    int ranged = row->least != 0 || row->most != 0;
+    if (!count_parse(word, out)) /* a whole number that no integer holds is outside of any range */
+        return ranged && number_parse(word, &number) && fabs(number) > 0x1p53 ? check_range(row, word, number)
+                                                                              : fail_row(row, sentence, word);
     return check_range(row, word, (double)*out);
 }
 
@@ -96,6 +99,17 @@ static berlu_status row_choice(const option_row *row, const char *word, int64_t 
 static berlu_status row_flag(const option_row *row, const char *word, int64_t *out)
 {
     return flag_parse(word, out) ? BERLU_OK : fail_row(row, "is neither true nor false", word);
+}
+
+/* An empty text is nearly always a variable of the shell that is not set. As a file's name it would
+ * be found out after the work, by a rename to nowhere. */
+static berlu_status check_text(const option_row *row, const char *word)
+{
+    char title[80];
+    if (*word || row->flags & OPTION_EMPTY || (row->type != OPTION_STRING && row->type != OPTION_STRINGS))
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_ARG, "%s is empty: %s is expected", row_title(row, title),
+                      row->value ? row->value : "a text");
 }
 
 /* Makes a list hold one more entry by doubling it. Old copies stay in the arena: lists are
@@ -265,6 +279,7 @@ static berlu_status take_value(reader *r, const option_row *row, const char *att
             return berlu_fail(BERLU_ERR_ARG, "option --%s needs a value", row->name);
         r->at++;
     }
+    TRY(check_text(row, word));
     TRY(value_set(r->o, row, word, LEVEL_COMMAND));
     while (row->flags & OPTION_MANY && looks_like_number(next_word(r)))
         TRY(row->type == OPTION_STRING ? text_join(r->o, row, r->argv[r->at++])
@@ -307,6 +322,7 @@ static berlu_status take_argument(reader *r, const char *word)
             continue;
         if (position == r->arguments || row->type == OPTION_STRINGS) {
             r->arguments += row->type != OPTION_STRINGS;
+            TRY(check_text(row, word));
             return value_set(r->o, row, word, LEVEL_COMMAND);
         }
         position++;

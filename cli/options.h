@@ -45,6 +45,7 @@ enum {
     OPTION_MANY = 4,    /* lists of numbers, texts of them: also takes the numbers that follow, `--x 1 2 3` */
     OPTION_NO_FILE = 8, /* not a key of settings files (--config, --resume) */
     OPTION_DASHES = 16, /* its value may begin with dashes: options for another program */
+    OPTION_EMPTY = 32,  /* a text that may be empty: it takes back what a settings file gave */
 };
 
 typedef struct option_row {

@@ -8,6 +8,9 @@
 
 #include "base/file.h"
 
+/* errno of the first write to standard output that failed. stdio only remembers that one did. */
+static int lost;
+
 /* Length of the UTF-8 sequence at `s`; 0 if it is invalid (truncated, overlong, a surrogate, beyond
  * U+10FFFF). */
 static size_t utf8_length(const unsigned char *s)
@@ -158,11 +161,22 @@ berlu_status output_close(output *out)
     return text_status(&out->json);
 }
 
+berlu_status output_flush(void)
+{
+    if (fflush(stdout) != 0 && !lost)
+        lost = errno;
+    if (!lost && ferror(stdout))
+        lost = errno; /* by printf(), just now */
+    return lost ? berlu_fail(BERLU_ERR_IO, "standard output: %s", strerror(lost)) : BERLU_OK;
+}
+
 berlu_status output_print(output *out)
 {
     berlu_status status = output_close(out);
-    if (status == BERLU_OK && fwrite(out->json.data, 1, out->json.length, stdout) != out->json.length)
-        status = berlu_fail(BERLU_ERR_IO, "standard output: %s", strerror(errno));
+    if (status == BERLU_OK && fwrite(out->json.data, 1, out->json.length, stdout) != out->json.length) {
+        lost = lost ? lost : errno;
+        status = output_flush();
+    }
     text_free(&out->json);
     return status;
 }

@@ -43,5 +43,7 @@ void output_null(output *out, const char *key);
 berlu_status output_close(output *out);
 /* The same, written to stdout. Frees `out`. */
 berlu_status output_print(output *out);
+/* Flushes stdout; the reason of the first write that failed since the start, however long ago. */
+berlu_status output_flush(void);
 
 #endif

@@ -121,7 +121,7 @@ static void usage_write(text *out, const command *cmd)
 }
 
 static const char exits[] = ".SH EXIT STATUS\n0 done, 1 failed at run time, 2 bad input (nothing was written),\n"
-                            "3 interrupted (state saved), 4 the run is being trained by another process.\n";
+                            "3 interrupted (state saved), 4 another process is at work there.\n";
 
 static void page_write(text *out, const command *cmd)
 {

@@ -2,8 +2,10 @@
 #include "plot_target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -24,6 +26,13 @@ static berlu_status check_name(const char *option, const char *path)
     return BERLU_OK;
 }
 
+berlu_status target_writable(const char *option, const char *folder)
+{
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0)
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_IO, "option --%s: %s cannot be written: %s", option, folder, strerror(errno));
+}
+
 berlu_status target_check(const char *option, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -33,7 +42,9 @@ berlu_status target_check(const char *option, const char *path)
         return berlu_fail(BERLU_ERR_IO, "option --%s: %s is a folder; name a file in it", option, path);
     if (!folder_exists(folder))
         return berlu_fail(BERLU_ERR_IO, "option --%s: %s: there is no folder %s", option, path, folder);
-    return BERLU_OK;
+    struct stat there; /* a file is replaced, which its folder must allow; a device is written to */
+    int device = stat(path, &there) == 0 && !S_ISREG(there.st_mode);
+    return device ? BERLU_OK : target_writable(option, folder);
 }
 
 /* Keeps the old standard output under another number and sends what is printed to standard
@@ -52,15 +63,27 @@ static berlu_status swap_output(options *o, const option_row *row)
     return BERLU_OK;
 }
 
+/* Two plots of one name: the second would replace the first. Links and other spellings of a path
+ * are not looked for. */
+static berlu_status check_alone(const char *option, const char *path, const char *before)
+{
+    return before && strcmp(path, before) == 0 && strcmp(path, "-") != 0
+               ? berlu_fail(BERLU_ERR_ARG, "option --%s: %s takes one plot; name another file", option, path)
+               : BERLU_OK;
+}
+
 berlu_status plot_target_take(options *o)
 {
     const option_row *target = NULL;
+    const char *before = NULL;
     for (size_t i = 0; i < COUNT(plot_options); i++) {
         const option_row *row = options_row(o, plot_options[i], strlen(plot_options[i]));
         const char *path = row && options_given(o, plot_options[i]) ? options_string(o, plot_options[i]) : NULL;
         if (!path)
             continue;
         TRY(check_name(plot_options[i], path));
+        TRY(check_alone(plot_options[i], path, before));
+        before = path;
         if (strcmp(path, "-") != 0) {
             TRY(target_check(plot_options[i], path));
             continue;

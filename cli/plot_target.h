@@ -12,5 +12,6 @@ berlu_status plot_target_take(options *o); /* once, before the command runs */
 
 /* A file that is written last: a place that cannot hold it is found before the work. */
 berlu_status target_check(const char *option, const char *path);
+berlu_status target_writable(const char *option, const char *folder); /* the same of a folder that is there */
 
 #endif

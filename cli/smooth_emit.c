@@ -252,6 +252,27 @@ static berlu_status own_write(text *t, const berlu_smooth *f, const char *name, 
     return BERLU_OK;
 }
 
+/* Words of the language, and what its functions call: C99 and <math.h>, Python 3 and `math`. */
+static int is_taken(smooth_emit kind, const char *prefix, const char *name)
+{
+    static const char *const c[] = {
+        "auto", "break",    "case",     "char",     "const", "continue", "default", "do",     "double", "else",
+        "enum", "extern",   "fabs",     "fabsf",    "float", "for",      "goto",    "if",     "inline", "int",
+        "long", "register", "restrict", "return",   "short", "signed",   "sizeof",  "static", "struct", "switch",
+        "main", "typedef",  "union",    "unsigned", "void",  "volatile", "while",   NULL};
+    static const char *const python[] = {"False",   "None",  "True",     "and",    "as",  "assert", "async", "await",
+                                         "break",   "class", "continue", "def",    "del", "elif",   "else",  "except",
+                                         "finally", "for",   "from",     "global", "if",  "import", "in",    "is",
+                                         "lambda",  "math",  "nonlocal", "not",    "or",  "pass",   "raise", "return",
+                                         "try",     "while", "with",     "yield",  NULL};
+    const char *const *words = kind == EMIT_PYTHON ? python : c;
+    if (*prefix || (kind != EMIT_PYTHON && kind != EMIT_C && kind != EMIT_C_F32))
+        return 0;
+    while (*words && strcmp(*words, name) != 0)
+        words++;
+    return *words != NULL;
+}
+
 berlu_status smooth_emit_print(const berlu_smooth *f, smooth_emit kind, const char *prefix, const char *name)
 {
     text t = {0};
@@ -259,6 +280,9 @@ berlu_status smooth_emit_print(const berlu_smooth *f, smooth_emit kind, const ch
     berlu_status status = BERLU_OK;
     if (!name_is_identifier(name))
         return berlu_fail(BERLU_ERR_ARG, "'%.80s' is no name: a letter, then letters, digits and '_'", name);
+    if (is_taken(kind, prefix, name))
+        return berlu_fail(BERLU_ERR_ARG, "option --name: %s is a word that the code itself needs; choose another",
+                          name);
     if (kind == EMIT_C || kind == EMIT_C_F32)
         TRY_DONE(smooth_source_as(f, prefix, name, kind == EMIT_C_F32, &source));
     else if (kind == EMIT_PYTHON)

@@ -79,6 +79,14 @@ berlu_status study_place_check(const char *folder, const char *name)
         folder, name);
 }
 
+berlu_status study_busy(const char *folder, const run_record *holder)
+{
+    return berlu_fail(BERLU_ERR_BUSY,
+                      "%s: `berlu study run` works there (process %lld on %s) and keeps the index; try again when it "
+                      "is done",
+                      folder, (long long)holder->process, holder->host);
+}
+
 berlu_status study_open(study_opened *x, const options *o)
 {
     text problems = {0};

@@ -49,6 +49,9 @@ berlu_status study_cost_answer(const options *o, const study_opened *x, double s
 
 berlu_status study_index_make(const study_opened *x); /* brings the index up to date with the folders */
 
+/* BERLU_ERR_BUSY: the scheduler `holder` works in this folder. */
+berlu_status study_busy(const char *folder, const run_record *holder);
+
 /* The folder of a study must exist where its results are asked for. */
 berlu_status study_place_check(const char *folder, const char *name);
 

@@ -128,6 +128,16 @@ static berlu_status transfer_run(CURL *curl, transfer *t)
     }
 }
 
+/* Two processes would write one part and rename it under each other. Without locks (ENOLCK, EINVAL)
+ * a download is worth more than that. */
+static berlu_status part_lock(const transfer *t)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(t->fd, F_OFD_SETLK, &all) == 0 || (errno != EAGAIN && errno != EACCES))
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_BUSY, "%s: another process is downloading it", t->part);
+}
+
 /* A part that is too long is useless; one of the full length needs no connection. */
 static berlu_status part_open(transfer *t)
 {
@@ -135,6 +145,7 @@ static berlu_status part_open(transfer *t)
     t->fd = open(t->part, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (t->fd < 0)
         return berlu_fail(BERLU_ERR_IO, "%s: %s", t->part, strerror(errno));
+    TRY(part_lock(t));
     if (fstat(t->fd, &info) != 0 || lseek(t->fd, 0, SEEK_END) < 0)
         return berlu_fail(BERLU_ERR_IO, "%s: %s", t->part, strerror(errno));
     t->have = (uint64_t)info.st_size;
@@ -174,7 +185,7 @@ berlu_status download_file(const download *d)
     berlu_status status = part_fetch(&t);
     if (status == BERLU_OK)
         status = part_check(&t);
-    if (status == BERLU_ERR_INPUT || (status != BERLU_OK && t.have == 0))
+    if (status == BERLU_ERR_INPUT || (status != BERLU_OK && status != BERLU_ERR_BUSY && t.have == 0))
         unlink(part.data); /* continuing it could not make it right, or there is nothing to continue */
     if (status == BERLU_OK)
         status = path_rename(part.data, d->path);

@@ -54,6 +54,9 @@ berlu_status store_fail(const store *s, const char *what)
     berlu_status status = code == SQLITE_NOMEM                          ? BERLU_ERR_MEMORY
                           : code == SQLITE_FULL || code == SQLITE_IOERR ? BERLU_ERR_IO
                                                                         : BERLU_ERR_INPUT;
+    if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
+        return berlu_fail(BERLU_ERR_BUSY, "%s: %s: another process is at work in this store; try again later", s->path,
+                          what);
     return berlu_fail(status, "%s: %s: %s", s->path, what, sqlite3_errmsg(s->db));
 }
 
@@ -311,8 +314,13 @@ berlu_status store_close(store *s)
     if (!s)
         return BERLU_OK;
     berlu_status status = BERLU_OK;
-    if (s->writes) /* so that the one file holds everything */
-        status = store_exec(s, "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE");
+    /* So that the one file holds everything. Where a reader is connected the log stays beside it:
+     * all is written all the same, and the message of an earlier failure is kept. */
+    if (s->writes && sqlite3_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE", NULL, NULL,
+                                  NULL) != SQLITE_OK) {
+        int code = sqlite3_errcode(s->db) & 0xff;
+        status = code == SQLITE_BUSY || code == SQLITE_LOCKED ? BERLU_OK : store_fail(s, "writing");
+    }
     sqlite3_close(s->db);
     free(s);
     return status;

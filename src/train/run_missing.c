@@ -2,8 +2,10 @@
 #include "train/run_missing.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "models/models.h"
@@ -37,8 +39,19 @@ static int holds(const char *path, const char *name)
     return length > 0 && (size_t)length < sizeof place && file_exists(place);
 }
 
+berlu_status run_hidden(const char *path)
+{
+    char place[PLACE];
+    struct stat about;
+    int length = snprintf(place, sizeof place, "%s/run.json", path);
+    if (length < 0 || (size_t)length >= sizeof place || stat(place, &about) == 0 || errno == ENOENT || errno == ENOTDIR)
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_INPUT, "%s: cannot be read: %s", path, strerror(errno));
+}
+
 berlu_status run_missing(const char *path)
 {
+    TRY(run_hidden(path));
     model_config config;
     char one[256] = "";
     if (!folder_exists(path) && !file_exists(path) && model_configure(&config, path, NULL) == BERLU_OK)

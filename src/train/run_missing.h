@@ -8,4 +8,8 @@
  * checkpoint, something else. */
 berlu_status run_missing(const char *path);
 
+/* BERLU_ERR_INPUT with the reason where nobody can tell whether there is a run: a folder that may
+ * not be searched, a disk that does not answer. */
+berlu_status run_hidden(const char *path);
+
 #endif

@@ -87,8 +87,9 @@ typedef struct train_estimate {
 } train_estimate;
 berlu_status trainer_measure(trainer *t, double seconds, train_estimate *out);
 
-/* Reports what trainer_begin() would of the weights that --init names. */
-berlu_status trainer_init_check(const trainer *t);
+/* Reports what trainer_begin() would of a run that is not begun: the weights that --init names,
+ * more passes an update than an epoch has. */
+berlu_status trainer_new_check(const trainer *t);
 
 /* A summary in ten lines (model, data, recipe, steps, memory); all settings in two columns. */
 void trainer_describe(const trainer *t, text *out);

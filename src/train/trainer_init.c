@@ -60,11 +60,6 @@ berlu_status init_missing(const trainer *t)
     return *t->init_problem ? berlu_fail(BERLU_ERR_INPUT, "%s", t->init_problem) : BERLU_OK;
 }
 
-berlu_status trainer_init_check(const trainer *t)
-{
-    return init_missing(t);
-}
-
 /* Notes the activation that the file names where it differs from the run's. */
 static void activation_note(const trainer *t, const safetensors *file, text *note)
 {

@@ -130,6 +130,7 @@ void steps_add(trainer *t, const step_result *r, double loss, int ends_update);
 berlu_status steps_write(trainer *t);
 
 /* trainer_report.c */
+berlu_status report_check(trainer *t);            /* metrics.csv against the checkpoint; writes nothing */
 berlu_status report_start(trainer *t, int fresh); /* metrics.csv, timing.csv, TensorBoard */
 berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut);
 berlu_status report_timing(trainer *t);

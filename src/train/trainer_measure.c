@@ -6,6 +6,7 @@
  * memory needed, the memory free and the largest batch that fits; a plan allocates nothing, so any
  * batch can be tried. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,36 +15,51 @@
 #include "base/file.h"
 #include "train/trainer_internal.h"
 
-/* Extrapolates the seconds of a full evaluation from some of its batches. */
-static berlu_status evaluation_time(trainer *t, double budget, double *out)
+/* Seconds of one forward of the evaluation network. Its time is that of a full batch however many
+ * images there are, so a small set is read again. The first forward is a warm-up and not counted,
+ * unless it alone exceeds the budget. */
+static berlu_status pass_time(trainer *t, double budget, double *out)
 {
     const loader_batch *b = NULL;
-    uint64_t images = 0, all = loader_images(t->test) + loader_images(t->probe);
+    uint64_t passes = 0, first = 0;
     double began = clock_seconds(), spent = 0;
+    *out = 0;
+    if (loader_images(t->test) == 0)
+        return BERLU_OK;
     TRY(loader_start(t->test, 0, 0));
-    while (spent < budget) {
+    while (spent < budget || passes == first) {
         TRY(loader_next(t->test, &b));
-        if (!b)
-            break;
+        if (!b) {
+            TRY(loader_start(t->test, 0, 0));
+            continue;
+        }
         network_feed(t->eval, b);
         TRY(engine_forward(t->eval, &(engine_step){0}));
         if (!engine_logits(t->eval)) /* waits for the device */
             return BERLU_ERR_DEVICE;
-        images += b->count;
+        passes++;
         spent = clock_seconds() - began;
+        if (passes == 1 && spent < budget)
+            first = 1, began = clock_seconds(), spent = 0;
     }
-    *out = images ? spent / (double)images * (double)all : 0;
+    *out = spent / (double)(passes - first);
     return BERLU_OK;
+}
+
+static double passes_of(const loader *l, int batch)
+{
+    return ceil((double)loader_images(l) / batch);
 }
 
 berlu_status trainer_measure(trainer *t, double seconds, train_estimate *out)
 {
-    double update = 0, evaluation = 0, images = (double)(t->settings.batch * t->settings.accumulate);
+    double update = 0, pass = 0, images = (double)(t->settings.batch * t->settings.accumulate);
     *out = (train_estimate){.updates = t->updates, .planned_bytes = report_planned_bytes(t)};
-    TRY(evaluation_time(t, seconds / 4, &evaluation));
+    TRY(pass_time(t, seconds / 4, &pass));
+    double evaluation = pass * (passes_of(t->test, t->eval_batch) + passes_of(t->probe, t->eval_batch));
     /* A backward costs about two forwards: a sufficient estimate where one update exceeds the time
      * given. */
-    update = 3 * images * evaluation / (double)(loader_images(t->test) + loader_images(t->probe));
+    update = 3 * images * pass / t->eval_batch;
     if (update < 3 * seconds)
         TRY(updates_time(t, seconds, &update));
     uint64_t epochs = (t->updates + t->epoch_updates - 1) / t->epoch_updates, every = (uint64_t)t->settings.eval_every;

@@ -109,9 +109,8 @@ static void sum_add(void *context, const void *bytes, size_t count)
     *sum = crc32c(*sum, bytes, count);
 }
 
-/* Verifies the rows that the checkpoint covers against their sum and truncates later ones: the
- * resumed run writes them again. */
-static berlu_status metrics_resume(trainer *t)
+/* Verifies the rows that the checkpoint covers against their sum. */
+berlu_status report_check(trainer *t)
 {
     char shown[FILE_SHOWN];
     file_in file;
@@ -134,6 +133,12 @@ static berlu_status metrics_resume(trainer *t)
                           "%s/%s: its rows are not those that this run wrote; put the file back as it was, or start a "
                           "new run",
                           t->run.path, metrics_name);
+    return BERLU_OK;
+}
+
+/* Rows after the checkpoint go: the resumed run writes them again. */
+static berlu_status metrics_resume(trainer *t)
+{
     return file_truncate_in(&t->run.folder, metrics_name, t->state.metrics_bytes);
 }
 

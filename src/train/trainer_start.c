@@ -244,9 +244,28 @@ static berlu_status run_continue(trainer *t, const train_start *how, int *found)
     TRY(prolong_check(t));
     TRY(checkpoint_resume(t, found));
     TRY(json_compare(t, how->strict));
+    if (*found)
+        TRY(report_check(t));
     if (!*found)
         log_line(&t->run.log, BERLU_LOG_INFO, "no checkpoint yet: the run starts from the beginning");
     return BERLU_OK;
+}
+
+/* Older versions began such runs, and these go on. */
+static berlu_status accumulate_check(const trainer *t)
+{
+    uint64_t passes = (uint64_t)t->settings.accumulate;
+    if (passes <= t->epoch_batches)
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_ARG,
+                      "accumulate: %llu passes of %lld images are more than an epoch has, %llu; make it smaller",
+                      (unsigned long long)passes, (long long)t->settings.batch, (unsigned long long)t->epoch_batches);
+}
+
+berlu_status trainer_new_check(const trainer *t)
+{
+    TRY(init_missing(t));
+    return accumulate_check(t);
 }
 
 berlu_status trainer_begin(trainer *t, const train_start *how)
@@ -256,6 +275,8 @@ berlu_status trainer_begin(trainer *t, const train_start *how)
     assert(!how->resume || !how->record_steps);
     if (!folder || !*folder)
         return berlu_fail(BERLU_ERR_ARG, "run: say where to keep the run, --run DIR");
+    if (!how->resume)
+        TRY(trainer_new_check(t)); /* before there is a folder */
     run_taking taking = {.resume = how->resume, .wait = how->wait, .stop = t->hooks.stop, .echo = t->hooks.log};
     TRY(run_take(&t->run, folder, &taking, &there));
     network_describe(&t->facts, &t->model->config, t->settings.mean, t->settings.std);
@@ -267,7 +288,7 @@ berlu_status trainer_begin(trainer *t, const train_start *how)
     if (there)
         TRY(run_continue(t, how, &found)); /* writes nothing but the log */
     if (!found)
-        TRY(init_missing(t));
+        TRY(trainer_new_check(t));
     t->run.lock.record.attempt++;
     TRY(run_mark(&t->run, RUN_WAITING, found ? t->state.updates : 0));
     if (!there || t->shorter)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/command_json.h"
@@ -166,6 +167,35 @@ static void compare_has_a_row_a_run_and_what_differs(void **state)
     command_free(&r);
 }
 
+/* Another user's run: what is to be written there is refused before the work, not after it. */
+static void a_place_that_cannot_be_written_is_found_at_once(void **state)
+{
+    (void)state;
+    const char *const calls[][6] = {{"landscape", "run", "--save", "--grid", "0", NULL},
+                                    {"landscape", "run", "--svg", "locked/x.svg", "--images", "4096"}};
+    const char *const says[] = {"option --save: run cannot be written: ", "option --svg: locked/ cannot be written: "};
+    int root = geteuid() == 0;
+    (void)mkdir("locked", 0555);
+    assert_int_equal(chmod("run", 0555), 0);
+    if (root)
+        assert_int_equal(seteuid(65534), 0);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        command_result r;
+        const char *const *w = calls[i];
+        command_run(&r, "analyze", w[0], w[1], w[2], w[3], w[4], w[5], NULL);
+        if (r.code == 127 || strstr(r.err, "cannot be read")) { /* nor may that user come here */
+            command_free(&r);
+            break;
+        }
+        if (r.code != 1 || !strstr(r.err, says[i]) || strstr(r.err, "passes") || *r.out)
+            fail_msg("%s: exit %d: %s", w[2], r.code, r.err);
+        command_free(&r);
+    }
+    if (root)
+        assert_int_equal(seteuid(0), 0);
+    assert_int_equal(chmod("run", 0755), 0);
+}
+
 static void every_plot_is_there(void **state)
 {
     (void)state;
@@ -186,6 +216,7 @@ static void bad_input_is_one_line_and_exit_2(void **state)
         const char *words[5], *says;
     } calls[] = {{{"lipschitz", "run", "gelu"}, "one run alone"},
                  {{"regions", "nowhere"}, "no such folder"},
+                 {{"regions", "loop"}, "loop: cannot be read: "}, /* nobody knows what is in there */
                  {{"regions", "run", "--epochs", "77"}, "recorded none"},
                  {{"spectrum", "run", "--act", "gelu"}, "--act"},
                  {{"spectrum", "vit_micro", "--patch", "7"}, "multiple"},
@@ -193,6 +224,8 @@ static void bad_input_is_one_line_and_exit_2(void **state)
                  {{"landscape", "run", "--directions", "1"}, "plane"},
                  {{"landscape", "run", "--steps", "1"}, "eigenvalues"},
                  {{"landscape", "vit_micro"}, "model"}};
+    (void)unlink("loop");
+    assert_int_equal(symlink("loop", "loop"), 0);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         command_result r;
         const char *const *w = calls[i].words;
@@ -211,6 +244,7 @@ int main(void)
         cmocka_unit_test(a_spectrum_has_both_states_of_a_run_and_one_of_a_model),
         cmocka_unit_test(a_landscape_is_the_runs_loss_in_the_middle),
         cmocka_unit_test(compare_has_a_row_a_run_and_what_differs),
+        cmocka_unit_test(a_place_that_cannot_be_written_is_found_at_once),
         cmocka_unit_test(every_plot_is_there),
         cmocka_unit_test(bad_input_is_one_line_and_exit_2),
     };

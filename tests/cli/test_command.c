@@ -11,6 +11,7 @@
 
 #include "base/cpu.h"
 #include "support/command.h"
+#include "support/folder.h"
 
 static void assert_one_line(const char *text, const char *begin)
 {
@@ -53,6 +54,8 @@ static void options_without_effect_are_refused(void **state)
     assert_refused("berlu: eval: option --act-params: has no effect", "eval", "runs/x", "--act-params", "channel");
     assert_refused("berlu: eval: option --ema: has no effect with", "eval", "vit_micro", "--weights", "w", "--ema");
     assert_refused("berlu: eval: option --which: has no effect with", "eval", "m", "--weights", "w", "--which", "best");
+    assert_refused("berlu: eval: option --confusion: x.svg takes one plot", "eval", "runs/x", "--svg", "x.svg",
+                   "--confusion", "x.svg");
     assert_refused("berlu: train: option --json-lines: ", "train", "--model", "vit_micro", "--data", "synthetic",
                    "--act", "relu", "--dry-run", "--json", "--json-lines");
 }
@@ -71,6 +74,7 @@ static void mistakes_in_training_and_data_are_told_at_once(void **state)
         {"train", "--epochs", "1.5", NULL},
         {"train", "--batch", "0", NULL},
         {"train", "--batch", "10001", NULL},
+        {"train", "--accumulate", "10", NULL}, /* an epoch has nine batches */
         {"train", "--holdout", "10000", NULL},
         {"train", "--seed", "-1", NULL},
         {"train", "--ema", "1", NULL},
@@ -91,6 +95,9 @@ static void mistakes_in_training_and_data_are_told_at_once(void **state)
         {"eval", "no-run", "--which", "x", NULL},
         {"eval", "vit_micro", "--weights", "no", NULL},
         {"eval", NULL},
+        {"eval", "no-run", "--svg", "", NULL},
+        {"export", "onnx", "no-run", "", NULL},
+        {"data", "make", "synthetic", "--out", "", NULL},
         {"data", "info", "no-set", NULL},
         {"data", "pack", "no-set", "--out", "x", NULL},
         {"data", "make", "shapes", "--out", "x", NULL},
@@ -304,6 +311,17 @@ static void a_full_disk_behind_stdout_is_told(void **state)
     command_free(&r);
     command_run_with(&r, (char *[]){"berlu", "--help", NULL}, 0, "/dev/full");
     assert_int_equal(r.code, 1);
+    command_free(&r);
+    /* The first line is lost long before the command ends, and other files are opened meanwhile. */
+    char *train[] = {"berlu", "train",   "--model", "linear",       "--data", "synthetic", "--synthetic-images",
+                     "64",    "--batch", "8",       "--lr",         "1e-3",   "--epochs",  "2",
+                     "--run", NULL,      "--quiet", "--json-lines", NULL};
+    char folder[FOLDER_PATH], run[FOLDER_PATH];
+    folder_path(run, folder_fresh(folder, "stdout-full"), "run");
+    train[15] = run;
+    command_run_with(&r, train, 0, "/dev/full");
+    assert_int_equal(r.code, 1);
+    assert_one_line(r.err, "berlu: train: standard output: No space left on device");
     command_free(&r);
 }
 

@@ -80,6 +80,26 @@ static void an_evaluation_takes_no_more_than_the_set(void **state)
     assert_true(planned("32") < planned("64"));
 }
 
+/* A set of one image is evaluated as fast as a full batch, not image by image: the estimate of a run
+ * with it was a hundred times too long. */
+static void one_test_image_makes_no_run_long(void **state)
+{
+    (void)state;
+    double rate[2];
+    if (SANITIZED)
+        skip(); /* half a minute */
+    for (int one = 0; one < 2; one++) {
+        command_result r;
+        command_run(&r, "train", "--model", "vit_micro", "--data", "synthetic", "--act", "gelu", "--batch", "1024",
+                    "--lr", "1e-3", "--dry-run", "--json", "--test-images", one ? "1" : "0", NULL);
+        json_t *root = json_of(&r);
+        rate[one] = json_real_value(json_object_get(root, "images_per_s"));
+        json_decref(root);
+    }
+    if (rate[1] < rate[0] / 10)
+        fail_msg("%g images/s with one test image, %g with all", rate[1], rate[0]);
+}
+
 /* With 1.5 GiB of address space: the message names what is taken, what is free and a batch, and
  * that batch works. */
 static void a_lack_of_memory_names_the_batch_that_fits(void **state)
@@ -200,6 +220,7 @@ int main(void)
         cmocka_unit_test(a_dry_run_tells_memory_and_time_and_writes_nothing),
         cmocka_unit_test(a_dry_run_refuses_what_the_run_would_refuse),
         cmocka_unit_test(an_evaluation_takes_no_more_than_the_set),
+        cmocka_unit_test(one_test_image_makes_no_run_long),
         cmocka_unit_test(a_lack_of_memory_names_the_batch_that_fits),
         cmocka_unit_test(a_small_automatic_rate_is_pointed_out),
         cmocka_unit_test(every_command_prints_one_object),

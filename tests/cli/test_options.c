@@ -143,7 +143,8 @@ static void mistakes_are_named_with_what_would_be_right(void **state)
     assert_error("unknown option -b", "-b", NULL);
     assert_error("option --batch: '0' is outside 1 to 65536", "--batch", "0");
     assert_error("option --batch: '65537' is outside", "--batch=65537", NULL);
-    assert_error("'99999999999999999999' is not a whole number", "--batch", "99999999999999999999");
+    assert_error("'99999999999999999999' is outside 1 to 65536", "--batch", "99999999999999999999");
+    assert_error("'-1e300' is outside 1 to 65536", "--batch", "-1e300");
     assert_error("'1.5' is not a whole number", "--batch", "1.5");
     assert_error("'8Xi' is not a whole number", "--batch", "8Xi");
     assert_error("'' is not a whole number", "--batch=", NULL);
@@ -158,6 +159,30 @@ static void mistakes_are_named_with_what_would_be_right(void **state)
     assert_error("option --kinks: '' is not a number", "--kinks", "1,,2");
     assert_error("option --graph: 'png' is not one of", "--graph=png", NULL);
     assert_error("option --ema: 'maybe' is neither", "--ema=maybe", NULL);
+}
+
+/* Only where it takes back what a settings file gave does an empty text mean something. */
+static void an_empty_text_is_refused(void **state)
+{
+    (void)state;
+    static const option_row texts[] = {{"file", OPTION_STRING, .flags = OPTION_ARGUMENT, .help = "which file"},
+                                       {"svg", OPTION_STRING, "FILE", .help = "the plot"},
+                                       {"init", OPTION_STRING, "FILE", .help = "weights", .flags = OPTION_EMPTY},
+                                       {0}};
+    options *o;
+    assert_int_equal(options_parse(&o, texts, 1, (char *[]){""}), BERLU_ERR_ARG);
+    assert_string_equal(berlu_last_error(), "argument file is empty: a text is expected");
+    options_free(o);
+    assert_int_equal(options_parse(&o, texts, 2, (char *[]){"--svg", ""}), BERLU_ERR_ARG);
+    assert_string_equal(berlu_last_error(), "option --svg is empty: FILE is expected");
+    options_free(o);
+    assert_int_equal(options_parse(&o, texts, 1, (char *[]){"--svg="}), BERLU_ERR_ARG);
+    options_free(o);
+    assert_int_equal(options_parse(&o, texts, 1, (char *[]){"--init="}), BERLU_OK);
+    assert_string_equal(options_string(o, "init"), "");
+    options_free(o);
+    assert_error("option --act is empty", "--act", "");
+    assert_error("argument more is empty", "a", "");
 }
 
 static void a_missing_argument_is_named(void **state)
@@ -229,6 +254,7 @@ int main(void)
         cmocka_unit_test(the_small_print_of_parsing_holds),
         cmocka_unit_test(long_lists_keep_all_their_entries),
         cmocka_unit_test(mistakes_are_named_with_what_would_be_right),
+        cmocka_unit_test(an_empty_text_is_refused),
         cmocka_unit_test(a_missing_argument_is_named),
         cmocka_unit_test(help_wins_over_a_mistake),
         cmocka_unit_test(help_names_every_row_its_range_and_default),

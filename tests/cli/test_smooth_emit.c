@@ -261,6 +261,22 @@ static void plots_show_derivatives_and_overlays(void **state)
     }
 }
 
+/* A name that the language takes would make a file that does not compile. */
+static void words_of_the_language_are_no_names(void **state)
+{
+    (void)state;
+    const char *const calls[][3] = {{"c", "int", "2"},      {"c-f32", "fabs", "2"}, {"c", "main", "2"},
+                                    {"c", "lambda", "0"},   {"python", "def", "2"}, {"python", "math", "2"},
+                                    {"python", "int", "0"}, {"yaml", "int", "0"},   {"latex", "def", "0"}};
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        command_result r;
+        command_run(&r, "smooth", "relu", "--emit", calls[i][0], "--name", calls[i][1], NULL);
+        if (r.code != atoi(calls[i][2]) || (r.code == 2 && (*r.out || !strstr(r.err, "is a word that the code"))))
+            fail_msg("%s %s: exit %d, %s", calls[i][0], calls[i][1], r.code, r.err);
+        command_free(&r);
+    }
+}
+
 static void bad_points_are_refused_in_one_line(void **state)
 {
     (void)state;
@@ -268,7 +284,7 @@ static void bad_points_are_refused_in_one_line(void **state)
                                   {"0:0,0:1", "from left to right"},
                                   {"0:0", "two points"},
                                   {"0:a,1:1", "'0:a' is not X:Y"},
-                                  {"", "is not X:Y"}};
+                                  {"", "--points is empty: X:Y"}};
     for (size_t i = 0; i < COUNT(bad); i++) {
         command_result r;
         command_run(&r, "smooth", "--points", bad[i][0], NULL);
@@ -289,6 +305,7 @@ int main(void)
         cmocka_unit_test(every_guarantee_holds_for_many_functions),
         cmocka_unit_test(a_kink_that_stays_is_warned_of),
         cmocka_unit_test(plots_show_derivatives_and_overlays),
+        cmocka_unit_test(words_of_the_language_are_no_names),
         cmocka_unit_test(bad_points_are_refused_in_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -320,6 +321,25 @@ static void stopping_keeps_the_part(void **state)
     assert_int_equal(file_exists(part), 1);
 }
 
+static void a_second_download_leaves_the_part_to_the_first(void **state)
+{
+    const server *s = *state;
+    char folder[FOLDER_PATH], from[FOLDER_PATH], to[FOLDER_PATH], part[FOLDER_PATH], url[256];
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    folder_fresh(folder, "download_busy");
+    served_file(s, from);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/file/thing.bin", s->port);
+    const download d = {.url = url, .path = folder_path(to, folder, "thing.bin")};
+    int fd = open(folder_path(part, folder, "thing.bin.part"), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &all), 0);
+    assert_refused(download_file(&d), BERLU_ERR_BUSY, "another process is downloading it");
+    assert_int_equal(file_exists(part), 1);
+    close(fd);
+    assert_ok(download_file(&d));
+    assert_same_file(from, to);
+}
+
 /* An archive of two files for the layout, served by the test's server; hash and length go into the
  * layout. */
 static void archive_serve(const server *s, cifar_layout *l, char hex[SHA256_TEXT], int damaged)
@@ -460,6 +480,7 @@ int main(void)
         cmocka_unit_test(missing_files_circles_and_silent_ports_are_errors_that_name_the_address),
         cmocka_unit_test(a_file_of_unknown_length_is_cut_off_at_its_bound),
         cmocka_unit_test(stopping_keeps_the_part),
+        cmocka_unit_test(a_second_download_leaves_the_part_to_the_first),
         cmocka_unit_test(a_set_is_fetched_checked_unpacked_and_verified),
         cmocka_unit_test(an_archive_at_hand_needs_no_network_and_stays),
         cmocka_unit_test(what_is_not_the_archive_is_named),

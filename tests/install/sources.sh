@@ -28,7 +28,9 @@ echo "three ways configured without ninja and pkg-config"
 for folder in alone fetch; do
     cmake --build "$work/$folder" -j "$(nproc)" >"$work/$folder.log" 2>&1 || { tail -20 "$work/$folder.log"; exit 1; }
 done
-[ -e "$work/alone/libberlu.so.0" ] && [ -e "$work/alone/libberlu.a" ] && [ ! -e "$work/alone/libberlu_engine.a" ]
+[ -e "$work/alone/libberlu.so.0" ]
+[ -e "$work/alone/libberlu.a" ]
+[ ! -e "$work/alone/libberlu_engine.a" ]
 DESTDIR=$work/root cmake --install "$work/alone" --prefix /usr >/dev/null
 "$work/fetch/use_shared"
 "$work/fetch/use_static"

@@ -44,7 +44,8 @@ for act in gelu berlu:eps=0.5; do
     grep -q "^$act, $best\$" answer
     grep -q "^# \* $act *$best " second.yaml
 done
-[ "$(grep -c "failed  failed" second.yaml)" = 2 ] && ! grep -q "lr: 1e30" second.yaml
+[ "$(grep -c "failed  failed" second.yaml)" = 2 ]
+! grep -q "lr: 1e30" second.yaml || exit 1
 sed -n '/^study:/,$p' second.yaml | grep -q "^base: {.*holdout: 0, batch: 32}"
 grep -q "^seeds: \[5, 6\]" second.yaml
 grep -q '{name: own, a: {act: "berlu:eps=0.5"}, b: {act: gelu}, paper: 1.5}' second.yaml

@@ -16,14 +16,16 @@ code=0
 "$berlu" study run "$study" --dir cut --threads 1 2>again | grep -q "6 done, 0 waiting"
 [ ! -s again ] # no measurement is announced
 "$berlu" study report cut --out page >/dev/null
-[ "$(grep -c . page/cost.csv)" = 8 ] && [ -s page/cost.md ]
+[ "$(grep -c . page/cost.csv)" = 8 ]
+[ -s page/cost.md ]
 # gelu at input and both, the same again, berlu at all three policies; two rounds each. The reference differs from itself by 0.
 awk -F'"?,"?' 'NR > 1 { name = $4 "/" $5; rounds[name] = $6; kept[name] = $11; forward[name] = $7 }
     END { n = 0; for (k in rounds) { n++; if (rounds[k] != 2 || !(forward[k] > 0) || !(kept[k] > 0)) exit 1 }
           if (n != 7 || !(kept["gelu/both"] > kept["gelu/input"]) || kept["gelu (again)/input"] != kept["gelu/input"]) exit 1 }' page/cost.csv
 code=0
 "$berlu" study list "$study" --dir cut 2>message || code=$?
-[ $code = 2 ] && grep -q "kind cost" message
+[ $code = 2 ]
+grep -q "kind cost" message
 # Merged, the rows are the same.
 "$berlu" study merge cut --out merged >/dev/null
 "$berlu" study report merged --out other --format csv >/dev/null

@@ -21,7 +21,8 @@ keys() {
 }
 keys hypothesis >asked
 for study in vit_cifar10 epsilon start; do keys $study; done | sort -u >had
-[ "$(wc -l <asked)" = 50 ] && [ -z "$(comm -23 asked had)" ]
+[ "$(wc -l <asked)" = 50 ]
+[ -z "$(comm -23 asked had)" ]
 # Expected time: from two seconds of training before any run is done.
 "$berlu" study run "$studies/quick.yaml" --dry-run | grep -q "^needs: .* about [0-9]* s a run, .* min in all at .*two seconds"
 "$berlu" study run "$studies/quick.yaml" --dry-run --json | grep -q '"expected_seconds": [0-9]*[1-9].*"runs_without_estimate": 0'
@@ -39,24 +40,32 @@ axes:
 seeds: 1
 END
 "$berlu" study run lacks.yaml --dry-run >plan 2>message
-[ "$(grep -c "^note: lacks.yaml:[567]:" message)" = 3 ] && grep -q "^lacks: 3 runs" plan
+[ "$(grep -c "^note: lacks.yaml:[567]:" message)" = 3 ]
+grep -q "^lacks: 3 runs" plan
 code=0
 "$berlu" study run lacks.yaml 2>message || code=$?
-[ $code = 2 ] && [ "$(grep -c "lacks.yaml:[567]:" message)" = 3 ] && [ ! -e runs ]
+[ $code = 2 ]
+[ "$(grep -c "lacks.yaml:[567]:" message)" = 3 ]
+[ ! -e runs ]
 
 # A list of problems longer than any message is printed whole, and what training refuses has a place too.
 { echo "study: long"; echo "base: {model: vit_micro, data: synthetic}"; echo "axes:"; echo "  act:"
   for i in $(seq 30); do echo "    - no_such_activation_$i"; done; echo "seeds: 1"; } >long.yaml
 code=0
 "$berlu" study run long.yaml 2>message || code=$?
-[ $code = 2 ] && [ "$(grep -c "long.yaml:[0-9]*:7: activation" message)" = 30 ] && grep -q "30 problems" message
+[ $code = 2 ]
+[ "$(grep -c "long.yaml:[0-9]*:7: activation" message)" = 30 ]
+grep -q "30 problems" message
 echo "study: late
-base: {model: vit_micro, act: relu, data: synthetic, synthetic_images: 64}
+base: {model: vit_micro, act: relu, data: synthetic, synthetic_images: 64, batch: 32}
 axes: {how: [{label: a, train_images: 4096}, {label: b, epochs: 2, warmup: 2}]}
 seeds: 1" >late.yaml
 code=0
 "$berlu" study run late.yaml 2>message || code=$?
-[ $code = 2 ] && grep -q "late.yaml:3:39: train_images: 4096" message && grep -q "late.yaml:3:46: schedule: " message && [ ! -e runs ]
+[ $code = 2 ]
+grep -q "late.yaml:3:39: train_images: 4096" message
+grep -q "late.yaml:3:46: schedule: " message
+[ ! -e runs ]
 
 # A folder stands for its one study.
 echo "study: tiny
@@ -65,7 +74,18 @@ seeds: 1" >tiny.yaml
 "$berlu" study run tiny.yaml --dir here --quiet >/dev/null
 "$berlu" study status here | grep -q "^tiny: 1 runs: 1 done"
 [ "$("$berlu" study list here --commands | wc -l)" = 0 ]
+# One JSON object, of runs or of the words of commands.
+one() { # FILTER ARGUMENTS...: `study list --json` is an object of which the Python expression is true
+    filter=$1
+    shift
+    "$berlu" study list "$@" --json >listed
+    python3 -c "import json, sys; o = json.load(open('listed')); sys.exit(not ($filter))" || { cat listed; exit 1; }
+}
+one "[(r['state'], r['seed'], len(r['key'])) for r in o['runs']] == [('done', 0, 16)] and o['study'] == 'tiny'" here
+one "o['commands'] == [] and o['later'] == 0" here --commands
+one "len(o['commands']) == 1 and o['commands'][0][1] == 'train' and '--resume' in o['commands'][0]" tiny.yaml --dir none --commands
 code=0
 "$berlu" study status "$folder" 2>message || code=$?
-[ $code = 2 ] && grep -q "no study.db" message
+[ $code = 2 ]
+grep -q "no study.db" message
 echo "$count study files"

@@ -25,7 +25,8 @@ cp page/runs.csv before.csv
 { echo study,source,cell,seed,value; awk -F, 'NR > 1 { print "equal,other," $2 "," $3 "," $6 }' page/runs.csv; } >same.csv
 "$berlu" study import same.csv --out wide | grep -q "6 rows"
 "$berlu" study report wide --out page >/dev/null
-[ "$(grep -c ",equivalent," page/equivalence.csv)" = 3 ] && [ -s page/equivalence.md ]
+[ "$(grep -c ",equivalent," page/equivalence.csv)" = 3 ]
+[ -s page/equivalence.md ]
 awk -F, 'NR > 1 && ($10 != 0 || $4 != 3 || $7 != 3) { exit 1 }' page/equivalence.csv
 cmp before.csv page/runs.csv # nothing of it is among our runs
 # More seeds of the other program, as bench/study_torch.py writes them: columns of its own, rows of a trial beside them.
@@ -39,7 +40,8 @@ cmp before.csv page/runs.csv # nothing of it is among our runs
 "$berlu" study import topped.csv --out wide | grep -q "11 rows"
 "$berlu" study report wide --out page --format csv >/dev/null
 awk -F, 'NR > 1 && ($4 != 3 || $7 != 5) { exit 1 }' page/equivalence.csv
-[ "$(grep -c ",equivalent," page/equivalence.csv)" = 3 ] && ! grep -q partial page/equivalence.csv
+[ "$(grep -c ",equivalent," page/equivalence.csv)" = 3 ]
+! grep -q partial page/equivalence.csv || exit 1
 cmp before.csv page/runs.csv
 "$berlu" study import same.csv --out wide >/dev/null # replaces: a file has all rows of its source
 "$berlu" study rebuild narrow.yaml --dir wide >/dev/null # another margin is another registration
@@ -58,6 +60,7 @@ awk -F, 'NR > 1 && $7 != 5 { exit 1 } $3 == "1e-1 - 1e-3" && $8 != 10 { exit 1 }
 for bad in "study compare wide.yaml --dir wide --a lr=7 --b lr=1e-3" "study import wide.yaml --out never" "study import nothing.csv --out never"; do
     code=0
     "$berlu" $bad >/dev/null 2>message || code=$?
-    [ $code = 2 ] && [ ! -e never ]
+    [ $code = 2 ]
+    [ ! -e never ]
 done
 echo "imported, compared, not mixed"

@@ -29,22 +29,28 @@ verdict() { # FOLDER
 
 # With it: one landscape a run, then the weights go.
 "$berlu" study run flat.yaml --dir flat --jobs 2 --slim --quiet | grep -q "4 done"
-[ "$(find flat -name landscape.json | wc -l)" = 4 ] && [ -z "$(find flat -name checkpoints)" ]
+[ "$(find flat -name landscape.json | wc -l)" = 4 ]
+[ -z "$(find flat -name checkpoints)" ]
 found=$(verdict flat)
-[ "$found" != "not tested" ] && [ "$(cut -d, -f15 page/runs.csv | grep -c '[0-9]')" = 4 ]
+[ "$found" != "not tested" ]
+[ "$(cut -d, -f15 page/runs.csv | grep -c '[0-9]')" = 4 ]
 cp page/runs.csv whole.csv
 before=$(cat flat/runs/*/lock flat/runs/*/landscape.json | cksum)
 "$berlu" study run flat.yaml --dir flat --quiet | grep -q "4 done"
 [ "$before" = "$(cat flat/runs/*/lock flat/runs/*/landscape.json | cksum)" ]
 "$berlu" study merge flat/study.db --out merged >/dev/null
-[ "$(verdict merged)" = "$found" ] && cmp page/runs.csv whole.csv
+[ "$(verdict merged)" = "$found" ]
+cmp page/runs.csv whole.csv
 "$berlu" study pack flat --out flat.tar >/dev/null && "$berlu" study merge flat.tar --out carried >/dev/null
-[ "$(verdict carried)" = "$found" ] && cmp page/runs.csv whole.csv
+[ "$(verdict carried)" = "$found" ]
+cmp page/runs.csv whole.csv
 rm flat/study.db && "$berlu" study rebuild flat.yaml --dir flat >/dev/null
-[ "$(verdict flat)" = "$found" ] && cmp page/runs.csv whole.csv
+[ "$(verdict flat)" = "$found" ]
+cmp page/runs.csv whole.csv
 
 # A damaged landscape costs its figures and nothing else.
 echo '{"how": 3' >"flat/runs/$(ls flat/runs | head -1)/landscape.json"
 rm flat/study.db && "$berlu" study rebuild flat.yaml --dir flat >/dev/null
-[ "$(verdict flat)" = undecided ] && [ "$(cut -d, -f5 page/runs.csv | grep -c done)" = 4 ]
+[ "$(verdict flat)" = undecided ]
+[ "$(cut -d, -f5 page/runs.csv | grep -c done)" = 4 ]
 echo "C18 is $found, from 4 landscapes"

@@ -52,7 +52,18 @@ refuses "study vit_cifar10 is given twice" report results results --out page
 refuses "neither a store (study.db) nor a pack" merge one.yaml --out joined
 refuses "no study.db in this folder" merge . --out joined
 refuses "there is no setting 'lrr'" run one.yaml --set lrr=1
+refuses "a time is expected, such as 90s" run one.yaml --for soon
+refuses "at most 64 runs at a time" run one.yaml --devices 0,1,2,3,4 --per-device 16
+refuses "options in one line" run one.yaml --launcher slurm --sbatch "--time=1
+--gres=gpu:1"
 "$berlu" study merge results --out whole >/dev/null
 "$berlu" study pack whole --out all.tar >/dev/null
+code=0
+"$berlu" study pack whole --out nowhere/all.tar >answer 2>message || code=$?
+[ $code = 1 ]
+[ ! -s answer ]
+grep -qx "berlu: study pack: option --out: nowhere/all.tar: there is no folder nowhere/" message
 refuses "is a pack; .berlu study merge all.tar --out DIR" report all.tar --out page
-[ ! -e runs ] && [ ! -e page ] && [ ! -e joined ]
+[ ! -e runs ]
+[ ! -e page ]
+[ ! -e joined ]

@@ -28,7 +28,7 @@ awk -v high="$(number high <wide.json)" 'BEGIN { exit !(high < -10) }'
 awk -v low="$(number low <same.json)" -v high="$(number high <same.json)" 'BEGIN { exit !(low <= 0 && 0 <= high) }'
 [ "$("$berlu" study verify "$study" --dir quick --sample 2 --quiet | grep -c "equal bits")" = 2 ]
 "$berlu" study report quick --out page >/dev/null
-! grep -Eq '(src|href) *= *"?(https?:)?//' page/index.html
+! grep -Eq '(src|href) *= *"?(https?:)?//' page/index.html || exit 1
 if command -v xmllint >/dev/null; then xmllint --noout page/index.html; fi
 
 images=${BERLU_TEST_DATA:-}/cifar-10-batches-bin

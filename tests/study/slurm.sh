@@ -46,23 +46,28 @@ tables() {
 "$berlu" study run "$study" --dir whole --jobs 2 --quiet >/dev/null
 tables whole a
 "$berlu" study run "$study" --dir cluster --launcher slurm --jobs 3 --sbatch "--time=60 --partition=long" --threads 1 >/dev/null
-[ "$(head -1 calls)" = "--parsable --array=0-2 cluster/slurm/job.sh" ] && grep -q "requeue 77" calls
-grep -q "^#SBATCH --time=60 --partition=long" cluster/slurm/job.sh && [ "$(cat cluster/slurm/job)" = 77 ]
+[ "$(head -1 calls)" = "--parsable --array=0-2 cluster/slurm/job.sh" ]
+grep -q "requeue 77" calls
+grep -q "^#SBATCH --time=60 --partition=long" cluster/slurm/job.sh
+[ "$(cat cluster/slurm/job)" = 77 ]
 "$berlu" study status "$study" --dir cluster | grep -q "8 done"
 calls=$(wc -l <calls)
 "$berlu" study run "$study" --dir cluster --launcher slurm | grep -q "8 done" # collects, and submits nothing
 [ "$(wc -l <calls)" = "$calls" ]
 tables cluster b
-cmp a/cells b/cells && cmp a/runs b/runs
+cmp a/cells b/cells
+cmp a/runs b/runs
 
 # While a job is queued nothing is submitted; without Slurm that is said.
 mkdir -p waits/slurm && echo 77 >waits/slurm/job && touch queued
 "$berlu" study run "$study" --dir waits --launcher slurm 2>message | grep -q "8 waiting"
-grep -q "still in the queue" message && [ "$(wc -l <calls)" = "$calls" ]
+grep -q "still in the queue" message
+[ "$(wc -l <calls)" = "$calls" ]
 rm bin/sbatch
 code=0
 "$berlu" study run "$study" --dir none --launcher slurm 2>message >/dev/null || code=$?
-[ $code = 2 ] && grep -q "sbatch" message
+[ $code = 2 ]
+grep -q "sbatch" message
 "$berlu" study list "$study" --dir none --part 1/3 | wc -l | grep -qx 3
 code=0
 "$berlu" study list "$study" --dir none --part 3/3 2>message || code=$?

@@ -39,12 +39,15 @@ same a b
 # Two runs on a GPU: a word about MPS, unless it is at work.
 shares() { "$berlu" study run "$study" --dir whole --devices 0 --per-device 2 2>&1 >/dev/null; }
 if [ ! -e /tmp/nvidia-mps ]; then (unset CUDA_MPS_PIPE_DIRECTORY; shares | grep -q "NVIDIA's MPS"); fi
+shares | grep -q "^note: no cell of this study has device: cuda, so its runs train on the CPU; "
 if (export CUDA_MPS_PIPE_DIRECTORY=pipe; shares) | grep MPS; then exit 1; fi
 
 # Cells that are not there.
 code=0
 "$berlu" study run "$study" --dir never --only "no such cell" >/dev/null 2>error || code=$?
-[ $code = 2 ] && [ ! -e never ] && grep -q "no cell's label holds this" error
+[ $code = 2 ]
+[ ! -e never ]
+grep -q "no cell's label holds this" error
 
 # Called again it runs nothing.
 before=$(cat cut/runs/*/lock | cksum)
@@ -85,13 +88,18 @@ same a f
 
 # Carried in packs: the folders without checkpoints and the index, to the same tables; equal folders give equal packs.
 "$berlu" study pack part --out part.tar | grep -q "2 runs packed"
-"$berlu" study pack rest --out rest.tar >/dev/null && "$berlu" study pack rest --out again.tar >/dev/null && cmp rest.tar again.tar
-tar tf rest.tar >names && [ "$(grep -c weights.sha256 names)" = 6 ] && ! grep -q checkpoint names
+"$berlu" study pack rest --out rest.tar >/dev/null
+"$berlu" study pack rest --out again.tar >/dev/null
+cmp rest.tar again.tar
+tar tf rest.tar >names
+[ "$(grep -c weights.sha256 names)" = 6 ]
+! grep -q checkpoint names || exit 1
 "$berlu" study merge part.tar rest.tar --out carried | grep -q "8 runs added"
 tables carried g
 same a g
 "$berlu" study run "$study" --dir carried --quiet | grep -q "8 done"
-[ "$(ls carried/runs | wc -l)" = 8 ] && [ ! -e "carried/runs/$(ls carried/runs | head -1)/checkpoints" ]
+[ "$(ls carried/runs | wc -l)" = 8 ]
+[ ! -e "carried/runs/$(ls carried/runs | head -1)/checkpoints" ]
 rm carried/study.db && "$berlu" study rebuild "$study" --dir carried >/dev/null
 tables carried h
 same a h
@@ -104,7 +112,9 @@ for bad in cut foreign; do
     code=0
     [ $bad = cut ] && head -c 20000 rest.tar >bad.tar || tar cf bad.tar message names 2>/dev/null || tar cf bad.tar names
     "$berlu" study merge bad.tar --out "bad-$bad" 2>message || code=$?
-    [ $code = 2 ] && [ ! -e "bad-$bad/runs" ] && [ -z "$(ls -A "bad-$bad" | grep incoming)" ]
+    [ $code = 2 ]
+    [ ! -e "bad-$bad/runs" ]
+    [ -z "$(ls -A "bad-$bad" | grep incoming)" ]
 done
 
 # Trained again: equal bits, from folders and from a store alone. Another hash is another result where the program is the same;
@@ -115,22 +125,31 @@ run=whole/runs/$(ls whole/runs | head -1)
 cp "$run/weights.sha256" kept && tr 0-9a-f 1-9a-f0 <kept >"$run/weights.sha256"
 code=0
 "$berlu" study verify "$study" --dir whole --sample 8 --quiet >verified 2>message || code=$?
-[ $code = 1 ] && [ "$(grep -c " different  weights different, metrics.csv equal" verified)" = 1 ] && [ "$(grep -c "equal bits" verified)" = 7 ]
+[ $code = 1 ]
+[ "$(grep -c " different  weights different, metrics.csv equal" verified)" = 1 ]
+[ "$(grep -c "equal bits" verified)" = 7 ]
 sed -i 's/"commit": "/"commit": "0/' "$run/run.json"
 "$berlu" study verify "$study" --dir whole --sample 8 --quiet >verified
-[ "$(grep -c "not comparable bit for bit: program" verified)" = 1 ] && grep -q " inside " verified
+[ "$(grep -c "not comparable bit for bit: program" verified)" = 1 ]
+grep -q " inside " verified
 grep -q "^7 of 8 runs comparable bit for bit, 7 equal; candidates for that: 7 of 8 finished runs" verified
 "$berlu" study verify "$study" --dir whole --sample 8 --comparable --quiet >verified # draws none of another program's
-grep -q "^7 of 7 runs comparable bit for bit, 7 equal" verified && ! grep -q "${run##*/}" verified
+grep -q "^7 of 7 runs comparable bit for bit, 7 equal" verified
+! grep -q "${run##*/}" verified || exit 1
 rm -rf other && cp -r whole other && sed -i 's/"commit": "/"commit": "0/' other/runs/*/run.json && rm -rf other/verify
 code=0
 "$berlu" study verify "$study" --dir other --comparable --quiet 2>message || code=$?
-[ $code = 2 ] && grep -q "of 8 finished runs none was made by this program" message && [ ! -e other/verify ]
+[ $code = 2 ]
+grep -q "of 8 finished runs none was made by this program" message
+[ ! -e other/verify ]
 code=0
 "$berlu" study verify "$study" --dir nowhere --quiet 2>message || code=$?
-[ $code = 2 ] && grep -q "no run is finished" message
+[ $code = 2 ]
+grep -q "no run is finished" message
 
 code=0
 "$berlu" study run "$study" --dir never --known "$study" --quiet 2>message || code=$?
-[ $code = 2 ] && grep -q "not a store" message && [ ! -e never ]
+[ $code = 2 ]
+grep -q "not a store" message
+[ ! -e never ]
 echo "$kills kills, the same tables by nine ways"

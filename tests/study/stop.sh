@@ -23,11 +23,17 @@ begun signal
 code=0
 "$berlu" study run "$study" --dir signal $long --quiet >/dev/null 2>second || code=$?
 [ $code = 4 ]
+grep -qx "berlu: study run: signal: .berlu study run. works there (process [0-9]* on .*) and keeps the index; try again when it is done" second
+code=0
+"$berlu" study rebuild "$study" --dir signal --set epochs=200000 >/dev/null 2>second || code=$?
+[ $code = 4 ]
+grep -q "study rebuild: signal: .berlu study run. works there" second
 "$berlu" study status "$study" --dir signal --set epochs=200000 | grep -q "2 running"
 kill -TERM $pid
 code=0
 wait $pid || code=$?
-[ $code = 3 ] && grep -q "2 cut, 0 failed, 6 waiting" answer
+[ $code = 3 ]
+grep -q "2 cut, 0 failed, 6 waiting" answer
 [ "$(ls signal)" = "lock
 runs
 study.db" ]
@@ -37,13 +43,15 @@ name=$(sed -n 's/^study: *\([a-z_0-9]*\).*/\1/p' "$study")
 pid=$!
 begun "runs/$name"
 "$berlu" study pack "$study" --out now.tar | grep -q "0 runs packed"
-"$berlu" study report "$study" --out page >/dev/null && [ -s page/index.html ]
+"$berlu" study report "$study" --out page >/dev/null
+[ -s page/index.html ]
 kill -TERM $pid
 wait $pid || true
 
 code=0
 "$berlu" study run "$study" --dir timed $long --for 2s --quiet >answer 2>message || code=$?
-[ $code = 3 ] && grep -q "0 running, 2 cut, 0 failed, 6 waiting" answer
+[ $code = 3 ]
+grep -q "0 running, 2 cut, 0 failed, 6 waiting" answer
 
 # Watched from elsewhere until the last run is done.
 "$berlu" study run "$study" --dir whole --quiet >/dev/null &

@@ -16,7 +16,8 @@ END
 all="--threads 1"
 "$berlu" study run study.yaml --dir whole --dry-run | grep -q "taught: 5 runs: 0 done"
 # Students have no command before there is a teacher; then four have.
-[ "$("$berlu" study list study.yaml --dir listed --commands $all 2>message | wc -l)" = 1 ] && grep -q "4 runs wait for their teacher" message
+[ "$("$berlu" study list study.yaml --dir listed --commands $all 2>message | wc -l)" = 1 ]
+grep -q "4 runs wait for their teacher" message
 "$berlu" study list study.yaml --dir listed --commands $all 2>message | sh >/dev/null 2>&1
 [ "$("$berlu" study list study.yaml --dir listed --commands $all | grep -c -- --teacher)" = 4 ]
 "$berlu" study list study.yaml --dir listed --commands $all | sh >/dev/null 2>&1

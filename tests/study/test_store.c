@@ -69,6 +69,47 @@ static void every_allocation_of_the_reader_may_fail(void **state)
     store_contents_free(&c);
 }
 
+/* A report, or `study status`, may be reading when the scheduler ends. */
+static void a_reader_does_not_fail_the_writer_that_closes(void **state)
+{
+    fixture *f = *state;
+    char path[256];
+    store *writer = NULL, *reader = NULL;
+    text notes = {0};
+    store_contents c;
+    snprintf(path, sizeof path, "%s/study.db", f->folder);
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    assert_int_equal(store_open(&writer, f->folder, &notes), BERLU_OK);
+    text_free(&notes);
+    assert_int_equal(store_exec(writer, "DELETE FROM event"), BERLU_OK);
+    assert_int_equal(store_open_read(&reader, path), BERLU_OK);
+    assert_int_equal(store_read(reader, &c), BERLU_OK);
+    store_contents_free(&c);
+    berlu_fail(BERLU_ERR_NUMERIC, "one of the runs failed");
+    assert_int_equal(store_close(writer), BERLU_OK);
+    assert_string_equal(berlu_last_error(), "one of the runs failed");
+    store_close(reader);
+    contents_check(f, f->folder);
+}
+
+static void another_writer_is_exit_4_for_a_while(void **state)
+{
+    fixture *f = *state;
+    store *first = NULL, *second = NULL;
+    text notes = {0};
+    assert_int_equal(store_open(&first, f->folder, &notes), BERLU_OK);
+    assert_int_equal(store_open(&second, f->folder, &notes), BERLU_OK);
+    text_free(&notes);
+    assert_int_equal(sqlite3_busy_timeout(second->db, 1), SQLITE_OK);
+    assert_int_equal(store_exec(first, "BEGIN IMMEDIATE"), BERLU_OK);
+    assert_int_equal(store_exec(second, "BEGIN IMMEDIATE"), BERLU_ERR_BUSY);
+    assert_non_null(strstr(berlu_last_error(), "another process is at work in this store"));
+    assert_int_equal(store_exec(first, "COMMIT"), BERLU_OK);
+    assert_int_equal(store_exec(second, "BEGIN IMMEDIATE; COMMIT"), BERLU_OK);
+    store_close(first);
+    store_close(second);
+}
+
 static void a_full_disk_is_an_error_and_loses_nothing(void **state)
 {
     fixture *f = *state;
@@ -546,6 +587,8 @@ int main(void)
         CASE(a_store_holds_what_folders_hold),
         CASE(every_allocation_of_the_writer_may_fail),
         CASE(every_allocation_of_the_reader_may_fail),
+        CASE(a_reader_does_not_fail_the_writer_that_closes),
+        CASE(another_writer_is_exit_4_for_a_while),
         CASE(a_full_disk_is_an_error_and_loses_nothing),
         CASE(a_foreign_file_is_set_aside),
         CASE(a_slim_store_has_at_most_20_kb_a_run),

@@ -58,7 +58,7 @@ static void hear(void *context, berlu_log_level level, const char *line)
     snprintf(h->last, sizeof h->last, "%s", line);
 }
 
-static berlu_status resume(const char *run, int strict, heard *h)
+static berlu_status resume_until(const char *run, int strict, heard *h, const char *epochs)
 {
     train_settings asked, s;
     trainer *t = NULL;
@@ -70,6 +70,8 @@ static berlu_status resume(const char *run, int strict, heard *h)
     assert_int_equal(recipe_set(&asked, "max_steps", "0"), BERLU_OK);
     assert_int_equal(recipe_set(&asked, "threads", "1"), BERLU_OK);
     assert_int_equal(recipe_set(&asked, "workers", "1"), BERLU_OK);
+    if (epochs)
+        assert_int_equal(recipe_set(&asked, "epochs", epochs), BERLU_OK);
     berlu_status status = trainer_resume_settings(&s, &asked);
     recipe_free(&asked);
     if (status != BERLU_OK)
@@ -82,6 +84,11 @@ static berlu_status resume(const char *run, int strict, heard *h)
     trainer_close(t);
     recipe_free(&s);
     return status;
+}
+
+static berlu_status resume(const char *run, int strict, heard *h)
+{
+    return resume_until(run, strict, h, NULL);
 }
 
 static const char *half(char run[FOLDER_PATH], const char *name)
@@ -223,6 +230,31 @@ static void a_changed_row_of_metrics_is_noticed(void **state)
     bytes_put(run, "metrics.csv", bytes, size);
     free(bytes);
     assert_int_equal(resume(run, 0, NULL), BERLU_OK);
+}
+
+/* A resume that is refused leaves run.json and the lock file as they were, also one that would have
+ * prolonged the run. */
+static void a_refused_resume_writes_nothing_but_the_log(void **state)
+{
+    (void)state;
+    static const char *const kept[] = {"run.json", "lock", "metrics.csv", "timing.csv"};
+    char run[FOLDER_PATH], *before[COUNT(kept)];
+    size_t size[COUNT(kept)], after;
+    half(run, "refused");
+    char *bytes = bytes_of(run, "metrics.csv", &after);
+    bytes_put(run, "metrics.csv", bytes, after - 7);
+    free(bytes);
+    for (size_t i = 0; i < COUNT(kept); i++)
+        before[i] = bytes_of(run, kept[i], &size[i]);
+    assert_int_equal(resume_until(run, 0, NULL, "9"), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "metrics.csv: is shorter than its checkpoint says"));
+    for (size_t i = 0; i < COUNT(kept); i++) {
+        char *now = bytes_of(run, kept[i], &after);
+        if (after != size[i] || memcmp(now, before[i], after) != 0)
+            fail_msg("%s was changed", kept[i]);
+        free(now);
+        free(before[i]);
+    }
 }
 
 /* Losing the checksums must not disable the check. */
@@ -481,6 +513,7 @@ int main(void)
         cmocka_unit_test(a_later_format_is_refused_by_its_number),
         cmocka_unit_test(the_hash_is_of_what_changes_a_number),
         cmocka_unit_test(a_changed_row_of_metrics_is_noticed),
+        cmocka_unit_test(a_refused_resume_writes_nothing_but_the_log),
         cmocka_unit_test(a_checkpoint_without_its_checksums_is_passed_over),
         cmocka_unit_test(a_damaged_best_is_noticed_on_resume),
         cmocka_unit_test(an_end_within_an_epoch_may_be_the_best),
