@@ -314,8 +314,9 @@ static void a_run_that_does_not_fit_says_so_before_it_takes_memory(void **state)
 {
     (void)state;
     char run[FOLDER_PATH], batch[32];
-    const char *settings[] = {"device=cuda",           "precision=f32", "image_size=16",   "patch=8", "batch=2048",
-                              "synthetic_images=2048", "epochs=1",      "eval_batch=1000", NULL};
+    const char *settings[] = {
+        "device=cuda",           "precision=f32", "image_size=16",   "patch=8",          "batch=2048",
+        "synthetic_images=2048", "max_steps=1",   "eval_batch=1000", "algorithms=first", NULL};
     for (int evaluation = 0; evaluation < 2; evaluation++) { /* most memory is the training's, the evaluation's */
         train_settings s;
         int largest = 0;
@@ -334,7 +335,10 @@ static void a_run_that_does_not_fit_says_so_before_it_takes_memory(void **state)
             fail_msg("%s", berlu_last_error());
         snprintf(batch, sizeof batch, "batch=%d", largest);
         settings[4] = batch;
-        run_whole(run, settings);
+        stopper stop = {.phase = "test"}; /* after a step and a batch of the evaluation, all memory is taken */
+        tiny_settings(&s, run, settings);
+        assert_int_equal(run_with(&s, 0, &stop, NULL), BERLU_ERR_STOPPED);
+        recipe_free(&s);
         machine_new(NULL);
     }
 }
