@@ -10,6 +10,7 @@
 #include "io/svg.h"
 #include "model_args.h"
 #include "network_args.h"
+#include "progress.h"
 
 static const option_row rows[] = {
     {"network", OPTION_STRING, "RUN|MODEL", .flags = OPTION_ARGUMENT | OPTION_REQUIRED,
@@ -209,17 +210,29 @@ static size_t settings_given(const options *o, const char *out[SETTINGS_MOST][2]
     return count;
 }
 
+static void tick(void *context, size_t passes)
+{
+    progress_step(context, passes);
+}
+
 static berlu_status analyze_spectrum(options *o)
 {
     const char *settings[SETTINGS_MOST][2], *name = options_string(o, "network");
     opened net;
     spectrum s = {0};
+    progress bar;
     opened_options wanted = network_from_options(o, name);
     wanted.settings = (const char *const(*)[2])settings;
     wanted.setting_count = settings_given(o, settings);
     TRY(opened_make(&net, &wanted));
-    berlu_status status;
-    TRY_DONE(spectrum_find(&s, &net, options_threads(o)));
+    size_t batches = (net.count + (size_t)net.batch - 1) / (size_t)net.batch;
+    progress_start(&bar, "spectrum", "passes", (net.is_run ? SPECTRUM_STATES : 1) * batches, 0);
+    net.tick = tick;
+    net.context = &bar;
+    berlu_status status = spectrum_find(&s, &net, options_threads(o));
+    progress_clear(&bar);
+    if (status != BERLU_OK)
+        goto done;
     if (options_given(o, "svg"))
         TRY_DONE(spectrum_draw(options_string(o, "svg"), name, &s));
     if (options_json(o))

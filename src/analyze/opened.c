@@ -277,6 +277,9 @@ berlu_status opened_loss(opened *o, double *loss, double *gradient)
             TRY_DONE(array_get(o, ARRAY_GRADIENT, part));
         for (size_t i = 0; gradient && i < o->parameters; i++)
             gradient[i] += part[i] * ((double)here / (double)o->count);
+        o->passes++;
+        if (o->tick)
+            o->tick(o->context, o->passes);
     }
     if (!isfinite(*loss))
         status = berlu_fail(BERLU_ERR_NUMERIC, "the loss of these weights is not finite");

@@ -34,7 +34,10 @@ typedef struct opened {
     float *images;      /* `count` images, in the engine's format */
     int32_t *labels;
     int batch;
-    size_t parameters; /* elements of all weights, in state-dict order */
+    size_t parameters;                          /* elements of all weights, in state-dict order */
+    size_t passes;                              /* of opened_loss() so far, one a batch */
+    void (*tick)(void *context, size_t passes); /* after each; NULL: nobody listens */
+    void *context;
 } opened;
 
 berlu_status opened_make(opened *out, const opened_options *o); /* weights are not set yet */

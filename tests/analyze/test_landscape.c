@@ -369,6 +369,26 @@ static void spectra_hold_the_weights_and_their_gradients(void **state)
     opened_free(&o);
 }
 
+static void pass_count(void *context, size_t passes)
+{
+    assert_int_equal(passes, ++*(size_t *)context);
+}
+
+static void a_spectrum_tells_of_every_pass(void **state)
+{
+    (void)state;
+    opened o;
+    spectrum s;
+    size_t seen = 0;
+    open_run(&o, trained, 1);
+    o.tick = pass_count;
+    o.context = &seen;
+    assert_int_equal(spectrum_find(&s, &o, 1), BERLU_OK);
+    assert_int_equal(seen, SPECTRUM_STATES * ((o.count + (size_t)o.batch - 1) / (size_t)o.batch));
+    spectrum_free(&s);
+    opened_free(&o);
+}
+
 /* What the trainer recorded at its first batch is of the same weights: the same order by depth. */
 static void the_start_of_a_spectrum_is_that_of_the_model(void **state)
 {
@@ -414,6 +434,7 @@ int main(void)
         cmocka_unit_test(threads_change_no_bit_of_a_landscape),
         cmocka_unit_test(level_lines_lie_on_the_level),
         cmocka_unit_test(spectra_hold_the_weights_and_their_gradients),
+        cmocka_unit_test(a_spectrum_tells_of_every_pass),
         cmocka_unit_test(the_start_of_a_spectrum_is_that_of_the_model),
     };
     return cmocka_run_group_tests(tests, run_make, NULL);
