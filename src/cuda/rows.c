@@ -121,13 +121,12 @@ int cuda_rows_takes(const op_call *c)
     return job.scale == 1.0f && !job.center && !job.shape_count;
 }
 
-/* Partial sums from `base` on: of the weight gradient, then of columns and parameters. Returns the
- * bytes. */
 typedef struct partials {
     size_t groups, blocks; /* that share a column; in all */
     size_t bytes;
 } partials;
 
+/* Partial sums lie from `base` on: those of the weight gradient, then of columns and parameters. */
 static partials sums_place(rows_job *job, const op_call *c, const berlu_act_call *call, char *base)
 {
     partials p = {rows_groups(&job->act), rows_blocks(&job->act), 0};

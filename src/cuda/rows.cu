@@ -89,16 +89,20 @@ template <int SUMS> struct slope_finish {
         for (int below = 0; below < 2; below++, row += 8) {
             float dy[WIDTH];
             vector_of(dy, acc, below);
-            uint4 y = row_finish(slot[below * ROWS_THREADS], dy, row, part, job.act.y != NULL);
+            uint32_t at = vector_index(job, row, channel, part);
+            uint4 du, y;
+            elements(du, y, slot[below * ROWS_THREADS], dy, column + part * WIDTH, job.act.y != NULL);
+            if (row < (int)job.act.rows)
+                ((uint4 *)job.act.dx)[at] = du;
             if (row < (int)job.act.rows && job.act.y)
-                ((uint4 *)job.act.y)[vector_index(job, row, channel, part)] = y;
+                ((uint4 *)job.act.y)[at] = y;
         }
     }
-    /* Eight elements of a row: writes du and, if it is wanted, returns y. */
-    __device__ __forceinline__ uint4 row_finish(uint4 x, const float *dy, int row, int part, bool again)
+    /* Eight elements of a row beside a weight gradient: writes du, returns y. */
+    __device__ __forceinline__ uint4 row_finish(uint4 x, const float *dy, int row, int part)
     {
         uint4 du, y;
-        elements(du, y, x, dy, column + part * WIDTH, again);
+        elements(du, y, x, dy, column + part * WIDTH, true);
         if (row < (int)job.act.rows)
             ((uint4 *)job.act.dx)[vector_index(job, row, channel, part)] = du;
         return y;

@@ -165,7 +165,7 @@ DEVICE void gradients_tile(unsigned char *shared, FINISH &finish, const gradient
         for (int below = 0; below < 2; below++) {
             float dh[8];
             vector_of(dh, now + part * (ROWS_PART / 8), below);
-            uint4 out = finish.row_finish(slots[(part * 2 + below) * GRADIENTS_ROLE], dh, row + below * 8, part, true);
+            uint4 out = finish.row_finish(slots[(part * 2 + below) * GRADIENTS_ROLE], dh, row + below * 8, part);
             *(uint4 *)(y + block_chunk(at.row + below * 8, part * 4 + at.thread % 4)) = out;
         }
     shared_publish();

@@ -204,7 +204,7 @@ static engine *rewritten(model **m, const network *n, engine_mode mode, engine_k
     o.loss = mode == ENGINE_TRAIN ? LOSS_CROSS_ENTROPY : LOSS_NONE;
     o.opening = (device_options){.precision = n->precision, .residual = residual};
     stub.minor = n->minor;
-    stub.processors = 132;
+    stub.processors = ROWS_PROCESSORS;
     if (model_create(m, "vit_tiny_cifar", &options) != BERLU_OK || engine_begin(&e, (*m)->graph, &o) != BERLU_OK ||
         engine_rewrite(e, PASS_PLAN) != BERLU_OK)
         fail_msg("%s", berlu_last_error());
