@@ -91,7 +91,7 @@ template <int SUMS> struct slope_finish {
             vector_of(dy, acc, below);
             uint32_t at = vector_index(job, row, channel, part);
             uint4 du, y;
-            elements(du, y, slot[below * ROWS_THREADS], dy, column + part * WIDTH, job.act.y != NULL);
+            elements<false>(du, y, slot[below * ROWS_THREADS], dy, column + part * WIDTH);
             if (row < (int)job.act.rows)
                 ((uint4 *)job.act.dx)[at] = du;
             if (row < (int)job.act.rows && job.act.y)
@@ -102,18 +102,20 @@ template <int SUMS> struct slope_finish {
     __device__ __forceinline__ uint4 row_finish(uint4 x, const float *dy, int row, int part)
     {
         uint4 du, y;
-        elements(du, y, x, dy, column + part * WIDTH, true);
+        elements<true>(du, y, x, dy, column + part * WIDTH);
         if (row < (int)job.act.rows)
             ((uint4 *)job.act.dx)[vector_index(job, row, channel, part)] = du;
         return y;
     }
-    /* Short and long forms as in values_beside(). */
-    __device__ __forceinline__ void elements(uint4 &du, uint4 &y, uint4 x, const float *dy, float *column, bool again)
+    /* Short and long forms as in values_beside(). AGAIN: y is wanted even where it is not
+     * written. */
+    template <bool AGAIN>
+    __device__ __forceinline__ void elements(uint4 &du, uint4 &y, uint4 x, const float *dy, float *column)
     {
         if (ESTIMATE_SHORT(&k.f)) {
             __builtin_assume(ESTIMATE_SHORT(&k.f));
             du = slopes_estimate<SUMS, false>(x, dy, k, column, sum);
-            y = again ? values_estimate<false>(x, k) : x;
+            y = AGAIN || job.act.y ? values_estimate<false>(x, k) : x;
             return;
         }
         float v[WIDTH], d[WIDTH];
