@@ -193,6 +193,22 @@ class Cuda(unittest.TestCase):
         self.assertIn("spawn", os.read(read, 65536).decode())
         self.assertEqual(bt.gelu(x).shape, x.shape)
 
+    def test_out_of_memory_is_torchs_exception(self):
+        act = bt.BerLU().cuda()
+        x = torch.randn(64 << 20, device="cuda", requires_grad=True)
+        y = act(x)
+        torch.cuda.empty_cache()
+        total = torch.cuda.mem_get_info()[1]
+        torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + x.nbytes / 2) / total)
+        try:
+            for run in (lambda: act(x), lambda: torch.autograd.grad(y, (x, act.alpha), x.detach())):
+                with self.assertRaises(torch.OutOfMemoryError):
+                    run()
+        finally:
+            torch.cuda.set_per_process_memory_fraction(1.0)
+        dx, _ = torch.autograd.grad(y, (x, act.alpha), x.detach())
+        self.assertEqual(dx.shape, act(x).shape)
+
     def test_autocast_and_another_device(self):
         model = torch.nn.Sequential(torch.nn.Linear(64, 64), bt.BerLU(keep="output"), torch.nn.Linear(64, 8)).cuda()
         with torch.autocast("cuda", torch.bfloat16):
