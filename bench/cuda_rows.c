@@ -3,10 +3,7 @@
  *
  * The engine's own ops at the shape of ViT-Tiny's MLP: fc1 with its activation, and dX of fc2 with
  * the slope (cuda_replay.h has how a call is timed). Two launches are what the backend does on a
- * GPU it has no such kernel for (rows.c), so that is what the device is made to be. In the last
- * columns the weight gradient of fc2 is computed too: by a product after the kernel of dX and
- * slope, which leaves y (dW) or finds it (dW of y), or by one kernel, where the build lets it
- * (GRADIENTS_FEWEST in rows.h).
+ * GPU it has no such kernel for (rows.c), so that is what the device is made to be.
  *
  *     bench_cuda_rows [ROWS [ACT...]]
  *
@@ -35,7 +32,7 @@ static op_operand operand(const uint16_t *numbers, int64_t rows, int64_t channel
 }
 
 typedef struct layer {
-    op_call forward, backward, weights;
+    op_call forward, backward;
     op_attr attr;
     void *workspace;
 } layer;
@@ -56,80 +53,50 @@ static void layer_make(layer *l, device *d, const uint16_t *numbers, int64_t row
     b->in[4] = operand(numbers, 1, 1, DTYPE_F32); /* alpha and its gradient */
     b->out[2] = operand(numbers, 1, 1, DTYPE_F32);
     b->out[4] = operand(numbers, 1, WIDTH, DTYPE_F32);
-    l->weights = (op_call){.op = OP_LINEAR_DW, .attr = &l->attr, .device = d};
-    l->weights.in[0] = b->in[0];
-    l->weights.in[1] = b->out[1];
-    l->weights.out[0] = operand(numbers, ROWS_DEPTH, WIDTH, DTYPE_F32);
     float alpha = 0.25f;
     must(gpu_copy(b->in[4].data, &alpha, sizeof alpha, GPU_UPLOAD, NULL));
     must(gpu_alloc(&l->workspace, (size_t)64 << 20));
-    f->workspace = b->workspace = l->weights.workspace = l->workspace;
+    f->workspace = b->workspace = l->workspace;
     must(gpu_stream_wait(NULL));
 }
 
 static void layer_free(layer *l)
 {
     op_call *f = &l->forward, *b = &l->backward;
-    void *const all[] = {f->in[0].data,  f->in[1].data,  b->in[1].data,          f->in[2].data,
-                         f->out[0].data, f->out[1].data, b->in[2].data,          b->in[4].data,
-                         b->out[2].data, b->out[4].data, l->weights.out[0].data, l->workspace};
+    void *const all[] = {f->in[0].data, f->in[1].data, b->in[1].data,  f->in[2].data,  f->out[0].data, f->out[1].data,
+                         b->in[2].data, b->in[4].data, b->out[2].data, b->out[4].data, l->workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         gpu_free(all[i]);
 }
 
 /* ---- what is timed --------------------------------------------------------------------------- */
 
-typedef enum variant { U_AND_Y, Y_ALONE, DU, DU_AND_Y, DU_AND_ALPHA, DW, DW_OF_Y, DW_AND_ALPHA, VARIANTS } variant;
+typedef enum variant { U_AND_Y, Y_ALONE, DU, DU_AND_Y, DU_AND_ALPHA, VARIANTS } variant;
 
-static const char *const variant_name[VARIANTS] = {"u and y",    "y alone", "du, db",  "and y",
-                                                   "and dalpha", "dW",      "dW of y", "dW, dalpha"};
+static const char *const variant_name[VARIANTS] = {"u and y", "y alone", "du, db", "and y", "and dalpha"};
 
-static int learns(variant v)
-{
-    return v == DU_AND_ALPHA || v == DW_AND_ALPHA;
-}
-
-/* one: the weight gradient is an output of the call itself. */
-static op_call variant_call(const layer *l, const op_attr *attr, variant v, int one)
+static void variant_run(layer *l, const berlu_act *act, variant v)
 {
     op_call c = v <= Y_ALONE ? l->forward : l->backward;
-    c.attr = attr;
-    if (v == Y_ALONE || v == DU || v == DW_OF_Y || (v >= DW && one))
+    op_attr attr = {.act = act, .act_params = v == DU_AND_ALPHA};
+    c.attr = &attr;
+    if (v == Y_ALONE || v == DU)
         c.out[1] = (op_operand){0};
-    if (v >= DW && one)
-        c.out[5] = l->weights.out[0];
-    if (!learns(v))
+    if (v != DU_AND_ALPHA)
         c.in[4] = c.out[2] = (op_operand){0};
-    return c;
-}
-
-static int one_kernel(const layer *l, const berlu_act *act, variant v)
-{
-    const op_attr attr = {.act = act, .act_params = learns(v)};
-    const op_call c = variant_call(l, &attr, v, 1);
-    return v < DW || cuda_backend()->ops[c.op].takes(&c);
-}
-
-static void variant_run(const layer *l, const berlu_act *act, variant v, int one)
-{
-    const op_attr attr = {.act = act, .act_params = learns(v)};
-    const op_call c = variant_call(l, &attr, v, one);
     cuda_backend()->ops[c.op].run(&c);
-    if (v >= DW && !one)
-        cuda_backend()->ops[OP_LINEAR_DW].run(&l->weights);
 }
 
 typedef struct timed {
     layer *layers;
     const berlu_act *act;
     variant v;
-    int one; /* kernel */
 } timed;
 
 static void timed_run(const void *context, int i)
 {
     const timed *t = context;
-    variant_run(&t->layers[i % SETS], t->act, t->v, t->one);
+    variant_run(&t->layers[i % SETS], t->act, t->v);
 }
 
 static void act_measure(cuda_device *d, layer *l, const char *name)
@@ -139,17 +106,13 @@ static void act_measure(cuda_device *d, layer *l, const char *name)
     must(berlu_act_make(&act, name));
     printf("%-12s", name);
     for (variant v = 0; v < VARIANTS; v++) {
-        if (learns(v) && strncmp(name, "berlu", 5) && strncmp(name, "prelu", 5))
+        if (v == DU_AND_ALPHA && strncmp(name, "berlu", 5) && strncmp(name, "prelu", 5))
             continue;
-        const timed two = {l, act, v, 0}, one = {l, act, v, 1};
-        d->gpu.minor = v < DW ? -1 : minor; /* no GPU that rows.c knows */
-        double microseconds = replay_microseconds(d, timed_run, &two);
+        const timed t = {l, act, v};
+        d->gpu.minor = -1; /* no GPU that rows.c knows */
+        double two = replay_microseconds(d, timed_run, &t);
         d->gpu.minor = minor;
-        printf("  %7.1f ", microseconds);
-        if (one_kernel(l, act, v))
-            printf("%7.1f", replay_microseconds(d, timed_run, &one));
-        else
-            printf("%7s", "-");
+        printf("  %7.1f %7.1f", two, replay_microseconds(d, timed_run, &t));
         fflush(stdout);
     }
     printf("\n");

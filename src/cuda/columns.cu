@@ -80,19 +80,7 @@ struct join_list {
     cuda_end end[ENDS_MOST];
 };
 
-/* Of a matrix (a weight gradient by groups of blocks) a thread adds a column by itself: there are
- * columns enough to fill the GPU, and few parts. */
-__host__ __device__ bool by_thread(const cuda_end &e)
-{
-    return e.parts <= JOIN_DEEP && e.columns >= 32 * 1024 && !e.inner;
-}
-
-__host__ __device__ int block_columns(const cuda_end &e)
-{
-    return by_thread(e) ? JOIN_COLUMNS * JOIN_DEEP : JOIN_COLUMNS;
-}
-
-/* Else a block has 32 columns of one end and 32 threads below each other. */
+/* A block has 32 columns of one end and 32 threads below each other. */
 __global__ void __launch_bounds__(JOIN_COLUMNS *JOIN_DEEP) join(const __grid_constant__ join_list list)
 {
     __shared__ double below[JOIN_DEEP][JOIN_COLUMNS + 1];
@@ -100,19 +88,8 @@ __global__ void __launch_bounds__(JOIN_COLUMNS *JOIN_DEEP) join(const __grid_con
     while (which + 1 < list.count && list.first[which + 1] <= (int)blockIdx.x)
         which++;
     const cuda_end &e = list.end[which];
-    int64_t column = (int64_t)((int)blockIdx.x - list.first[which]) * block_columns(e);
+    int64_t column = (int64_t)((int)blockIdx.x - list.first[which]) * JOIN_COLUMNS + lane;
     double sum = 0;
-    if (by_thread(e)) {
-        column += threadIdx.x;
-        if (column >= e.columns)
-            return;
-#pragma unroll 8
-        for (int64_t p = 0; p < e.parts; p++)
-            sum += e.part[p * e.stride + column];
-        e.to[column] = (float)sum;
-        return;
-    }
-    column += lane;
     if (column < e.columns)
 #pragma unroll 4
         for (int64_t p = deep; p < e.parts; p += JOIN_DEEP)
@@ -154,7 +131,7 @@ void cuda_ends_launch(cuda_device *d, const cuda_end *ends, int count)
     for (int i = 0; i < count; i++) {
         list.first[i] = (int)blocks;
         list.end[i] = ends[i];
-        blocks += (ends[i].columns + block_columns(ends[i]) - 1) / block_columns(ends[i]);
+        blocks += (ends[i].columns + JOIN_COLUMNS - 1) / JOIN_COLUMNS;
     }
     kernel_launch((cudaStream_t)d->stream, join, blocks, JOIN_COLUMNS * JOIN_DEEP, 0, list);
 }

@@ -12,7 +12,6 @@
 #include "cuda/kernels.h"
 #include "cuda/linear_norm.h"
 #include "cuda/mlp.h"
-#include "cuda/rows.h"
 
 static const op_entry ops[OP_COUNT] = {
     [OP_LINEAR] = {cuda_linear, cuda_linear_workspace, .in_place = 8, .absorbs = 3, .shadow = 2 | 4},
@@ -53,8 +52,7 @@ static const op_entry ops[OP_COUNT] = {
     [OP_CROSS_ENTROPY_GRAD] = {cuda_cross_entropy_grad},
     [OP_DISTILL_GRAD] = {cuda_distill_grad},
     [OP_LINEAR_ACT] = {cuda_linear_act, cuda_linear_act_workspace, .shadow = 2 | 4},
-    [OP_LINEAR_DX_ACT] = {cuda_linear_dx_act, cuda_linear_dx_act_workspace, .shadow = 2, .branch = 1, .sums = 4,
-                          .beside = 5, .takes = cuda_rows_takes},
+    [OP_LINEAR_DX_ACT] = {cuda_linear_dx_act, cuda_linear_dx_act_workspace, .shadow = 2, .branch = 1, .sums = 4},
     [OP_LINEAR_NORM] = {cuda_linear_norm, cuda_linear_norm_workspace, .in_place = 8, .shadow = 2 | 4,
                         .width = LINEAR_NORM_WIDTH},
     [OP_MLP] = {cuda_mlp, .in_place = 8, .shadow = 2 | 4 | 16 | 32, .takes = cuda_mlp_takes},

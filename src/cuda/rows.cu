@@ -6,10 +6,9 @@
  *
  *     value_finish   u = product + bias, rounded; y from the rounded u
  *     slope_finish   du = product x slope of u; column sums of du; sums of learned parameters;
- *                    y recomputed from u, or used for the weight gradient (rows_gradients.cuh)
+ *                    y recomputed from u
  *
  * The product that meets the slope is not rounded. Read on: rows.c for when this is used. */
-#include "cuda/rows_gradients.cuh"
 #include "cuda/rows_kernel.cuh"
 
 #include "act/cuda/fused.cuh"
@@ -72,14 +71,13 @@ template <int SUMS> struct slope_finish {
         : job(job_), k(consts_at(job_.act)), channel(channel_)
     {
     }
-    /* Missing rows are zero, and so is their product: they add nothing to the sums. STRIDE: from a
-     * thread's slot to its next. */
-    template <int STRIDE = ROWS_THREADS> __device__ __forceinline__ void fetch(uint4 *slot, int row, int part)
+    /* Missing rows are zero, and so is their product: they add nothing to the sums. */
+    __device__ __forceinline__ void fetch(uint4 *slot, int row, int part)
     {
 #pragma unroll
         for (int below = 0; below < 2; below++, row += 8) {
             bool there = row < (int)job.act.rows;
-            copy_async<16>(slot + below * STRIDE,
+            copy_async<16>(slot + below * ROWS_THREADS,
                            (const uint4 *)job.act.x + (there ? vector_index(job, row, channel, part) : 0), there);
         }
     }
@@ -91,31 +89,20 @@ template <int SUMS> struct slope_finish {
             vector_of(dy, acc, below);
             uint32_t at = vector_index(job, row, channel, part);
             uint4 du, y;
-            elements<false>(du, y, slot[below * ROWS_THREADS], dy, column + part * WIDTH);
+            elements(du, y, slot[below * ROWS_THREADS], dy, column + part * WIDTH);
             if (row < (int)job.act.rows)
                 ((uint4 *)job.act.dx)[at] = du;
             if (row < (int)job.act.rows && job.act.y)
                 ((uint4 *)job.act.y)[at] = y;
         }
     }
-    /* Eight elements of a row beside a weight gradient: writes du, returns y. */
-    __device__ __forceinline__ uint4 row_finish(uint4 x, const float *dy, int row, int part)
-    {
-        uint4 du, y;
-        elements<true>(du, y, x, dy, column + part * WIDTH);
-        if (row < (int)job.act.rows)
-            ((uint4 *)job.act.dx)[vector_index(job, row, channel, part)] = du;
-        return y;
-    }
-    /* Short and long forms as in values_beside(). AGAIN: y is wanted even where it is not
-     * written. */
-    template <bool AGAIN>
+    /* Short and long forms as in values_beside(). */
     __device__ __forceinline__ void elements(uint4 &du, uint4 &y, uint4 x, const float *dy, float *column)
     {
         if (ESTIMATE_SHORT(&k.f)) {
             __builtin_assume(ESTIMATE_SHORT(&k.f));
             du = slopes_estimate<SUMS, false>(x, dy, k, column, sum);
-            y = AGAIN || job.act.y ? values_estimate<false>(x, k) : x;
+            y = job.act.y ? values_estimate<false>(x, k) : x;
             return;
         }
         float v[WIDTH], d[WIDTH];
@@ -139,34 +126,24 @@ template <int SUMS> struct slope_finish {
         int slices = (int)(job.act.channels / ROWS_SLICE), group = blockIdx.x / slices, n0 = channel - at.column;
         if (job.act.bias_sum)
             columns_end(job.act.bias_sum + group * job.act.channels + n0, shared, column, at);
-        sums_end([](double v) { return block_sum(v); });
-    }
-    /* total(v): the sum of v over the threads that have elements, in the block's first thread. */
-    template <typename TOTAL> __device__ __forceinline__ void sums_end(TOTAL total)
-    {
 #pragma unroll
         for (int p = 0; p < SUMS; p++) {
-            double all = total((double)sum[p]);
+            double total = block_sum((double)sum[p]);
             if (threadIdx.x == 0 && job.act.layer_sum[p])
-                job.act.layer_sum[p][blockIdx.x] = all;
+                job.act.layer_sum[p][blockIdx.x] = total;
         }
     }
 };
 
-template <typename FINISH> void slope_launch(const rows_job *job, cudaStream_t stream)
+template <typename FINISH> void launch_one(const rows_job *job, cudaStream_t stream)
 {
-    if (job->dw)
-        kernel_launch(stream, rows_gradients<FINISH>, (int64_t)gradients_blocks(&job->act), ROWS_THREADS,
-                      GRADIENTS_SHARED, *job);
-    else
-        kernel_launch(stream, rows_product<FINISH>, (int64_t)rows_blocks(&job->act), ROWS_THREADS, rows_shared<FINISH>,
-                      *job);
+    kernel_launch(stream, rows_product<FINISH>, (int64_t)rows_blocks(&job->act), ROWS_THREADS, rows_shared<FINISH>,
+                  *job);
 }
 
 berlu_status forward(const rows_job *job, cuda_stream stream)
 {
-    kernel_launch((cudaStream_t)stream, rows_product<value_finish>, (int64_t)rows_blocks(&job->act), ROWS_THREADS,
-                  rows_shared<value_finish>, *job);
+    launch_one<value_finish>(job, stream);
     return gpu_launch_status();
 }
 
@@ -176,11 +153,11 @@ berlu_status backward(const rows_job *job, cuda_stream stream)
     for (int p = 0; p < PARAMS; p++)
         sums = job->act.layer_sum[p] ? p + 1 : sums;
     if (sums == 0)
-        slope_launch<slope_finish<0>>(job, stream);
+        launch_one<slope_finish<0>>(job, stream);
     else if (sums == 1)
-        slope_launch<slope_finish<PARAMS ? 1 : 0>>(job, stream);
+        launch_one<slope_finish<PARAMS ? 1 : 0>>(job, stream);
     else
-        slope_launch<slope_finish<PARAMS>>(job, stream);
+        launch_one<slope_finish<PARAMS>>(job, stream);
     return gpu_launch_status();
 }
 

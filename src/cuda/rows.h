@@ -3,7 +3,6 @@
  *
  *     forward    u = a W^T + bias, y = act(u)
  *     backward   du = (a W) act'(u), its column sums, sums of learned parameters, y recomputed
- *     gradients  the same without y, and dW = a^T y
  *
  * rows.c decides for a call of the engine and fills a rows_job; rows.cu, compiled once per
  * activation, launches it. */
@@ -23,33 +22,22 @@ enum {
     ROWS_TILE = 64,        /* rows that stream past them at a time */
     ROWS_PROCESSORS = 132, /* of an H200: one block each; the grid is the same on every GPU */
     ROWS_FEWEST = 16384,   /* rows for which it is faster; with 4,160 it is not */
-    GRADIENTS_SLICE = 128, /* as ROWS_SLICE, of the kernel that computes the weight gradient too */
 };
 
-/* Rows for which it is faster to compute the weight gradient there than as a product of its own.
- * Not measured yet, so no network takes it; to measure, configure with
- * -DCMAKE_C_FLAGS=-DGRADIENTS_FEWEST=16384 and run bench_cuda_rows, test_cuda_engine and bench
- * step. */
-#ifndef GRADIENTS_FEWEST
-#define GRADIENTS_FEWEST INT32_MAX
-#endif
-
-/* bf16 throughout, dw f32. Forward: act.y and u are written, u only where it is given. Backward:
- * act.x is read, act.dx written, and act.y where it is given; gradients: dw instead, partial sums
- * by groups of blocks. Passed to the device by value. */
+/* bf16 throughout. Forward: act.y and u are written, u only where it is given. Backward: act.x is
+ * read, act.dx written, and act.y where it is given. Passed to the device by value. */
 typedef struct rows_job {
     fused_job act;
     const void *a;    /* [rows][ROWS_DEPTH] */
     const void *w;    /* forward [channels][ROWS_DEPTH], backward [ROWS_DEPTH][channels] */
     const void *bias; /* forward; may be NULL */
     void *u;
-    float *dw; /* [groups][ROWS_DEPTH][channels] */
 } rows_job;
 
 /* NULL: slower than a product and a pass. */
 typedef struct rows_kernels {
     berlu_status (*forward)(const rows_job *job, cuda_stream stream);
-    berlu_status (*backward)(const rows_job *job, cuda_stream stream); /* with the weight gradient where job->dw */
+    berlu_status (*backward)(const rows_job *job, cuda_stream stream);
 } rows_kernels;
 
 /* Blocks that share the rows: so many partial sums has a column, and as often as there are slices a
@@ -64,18 +52,6 @@ static inline size_t rows_groups(const fused_job *job)
 static inline size_t rows_blocks(const fused_job *job)
 {
     return rows_groups(job) * (job->channels / ROWS_SLICE);
-}
-
-/* The same of gradients: a group has one tile at a time. */
-static inline size_t gradients_groups(const fused_job *job)
-{
-    size_t groups = ROWS_PROCESSORS / (job->channels / GRADIENTS_SLICE), most = (job->rows + ROWS_TILE - 1) / ROWS_TILE;
-    return groups < most ? groups : most;
-}
-
-static inline size_t gradients_blocks(const fused_job *job)
-{
-    return gradients_groups(job) * (job->channels / GRADIENTS_SLICE);
 }
 
 /* rows.c: does a kernel take a linear_act or linear_dx_act, and is it faster than product and pass?

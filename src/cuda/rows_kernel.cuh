@@ -84,11 +84,11 @@ DEVICE void weights_fetch(unsigned char *to, const rows_job &job, int n0)
     }
 }
 
-/* The same of SLICE columns of W as [depth][channels]: a thread has two rows of eight columns and
- * writes pairs, a warp 64 rows, so that it writes whole rows of a block. */
-template <int SLICE> DEVICE void weights_transpose(unsigned char *to, const rows_job &job, int n0)
+/* The same of W as [depth][channels]: a thread has two rows of eight columns and writes pairs, a
+ * warp 64 rows, so that it writes whole rows of a block. */
+DEVICE void weights_transpose(unsigned char *to, const rows_job &job, int n0)
 {
-    constexpr int WARPS = ROWS_THREADS / 32, PARTS = ROWS_BLOCKS * SLICE / 8, TURNS = (PARTS + WARPS - 1) / WARPS;
+    constexpr int WARPS = ROWS_THREADS / 32, PARTS = ROWS_BLOCKS * ROWS_SLICE / 8, TURNS = (PARTS + WARPS - 1) / WARPS;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     packed<__nv_bfloat16, 8> even[TURNS], odd[TURNS];
 #pragma unroll
@@ -108,7 +108,7 @@ template <int SLICE> DEVICE void weights_transpose(unsigned char *to, const rows
         for (int j = 0; j < 8 && part < PARTS; j++) {
             uint32_t a = even[i].word[j / 2], b = odd[i].word[j / 2];
             uint32_t pair = j % 2 ? a >> 16 | (b & 0xffff0000u) : (a & 0xffffu) | b << 16;
-            unsigned char *row = to + block * SLICE * BLOCK_ROW_BYTES + block_chunk(column_place(n + j), lane / 4);
+            unsigned char *row = to + block * WEIGHT_BLOCK + block_chunk(column_place(n + j), lane / 4);
             *(uint32_t *)(row + lane % 4 * 4) = pair;
         }
     }
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_con
     for (int part = 0; part < ROWS_PARTS; part++)
         part_fetch(finish, slots, tile * ROWS_TILE + at.row, part);
     if (FINISH::BY_DEPTH)
-        weights_transpose<ROWS_SLICE>(weights, job, n0);
+        weights_transpose(weights, job, n0);
     copy_wait<PARTS_LEFT>();
     shared_publish();
     __syncthreads();

@@ -62,12 +62,6 @@ DEVICE void barrier_wait(int id, int threads)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* Tells them to go on, without waiting. */
-DEVICE void barrier_arrive(int id, int threads)
-{
-    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
 DEVICE void product_begin()
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -132,15 +126,6 @@ template <int N> DEVICE void product(float (*d)[4], uint32_t a, uint32_t b, int 
                      : "r"(a), "r"(b), "r"(add), "n"(OPERAND_HIGH));
 }
 
-/* The operands of an accumulator of 192 columns: 96 registers a thread. */
-#define ACCUMULATORS_192                                                                                               \
-    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"                                                          \
-    "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"                                                 \
-    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"                                                 \
-    "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"                                                 \
-    "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,"                                                 \
-    "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95}"
-
 #define FOURS(n) FOUR(n), FOUR(n + 1), FOUR(n + 2), FOUR(n + 3), FOUR(n + 4), FOUR(n + 5)
 
 /* The same for 192 rows of B, with A in registers. These are read until the product is complete:
@@ -152,7 +137,13 @@ DEVICE void product_held(float (*d)[4], const uint32_t *a, uint32_t b, int add)
                  ".reg .b64 b;\n"
                  "setp.ne.b32 add, %101, 0;\n"
                  "mov.b64 b, {%100, %102};\n"
-                 "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 " ACCUMULATORS_192 ", "
+                 "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
+                 "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
+                 "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"
+                 "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,"
+                 "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95}, "
                  "{%96,%97,%98,%99}, b, add, 1, 1, 0;\n"
                  "}\n"
                  : FOURS(0), FOURS(6), FOURS(12), FOURS(18)

@@ -10,10 +10,9 @@
  * instruction takes an MN-major operand as tiles of 64 channels by 8 of the inner dimension, 128
  * bytes to each of these 8, with two distances: the leading one from a tile to that of the next 64
  * channels, the stride one from a tile to that of the next 8 of the inner dimension. An operand of
- * 64 channels never uses the first, which operand_apart sets. 16 rows are two tiles, and
- * block_chunk() has 8 rows in 8 * 128 bytes: 1024, what OPERAND_HIGH says already. The permutation
- * is by address bits 7 to 9, the row % 8, whichever way the tile is read. So the next 16 rows are
- * ROWS_STEP further. */
+ * 64 channels never uses the first. 16 rows are two tiles, and block_chunk() has 8 rows in
+ * 8 * 128 bytes: 1024, what OPERAND_HIGH says already. The permutation is by address bits 7 to 9,
+ * the row % 8, whichever way the tile is read. So the next 16 rows are ROWS_STEP further. */
 #ifndef CUDA_WGMMA_ROWS_CUH
 #define CUDA_WGMMA_ROWS_CUH
 
@@ -21,10 +20,6 @@
 
 constexpr uint32_t CHANNELS_STEP = 2;                     /* from 16 channels to the next, of an operand */
 constexpr uint32_t ROWS_STEP = 16 * BLOCK_ROW_BYTES / 16; /* from 16 rows to the next */
-
-/* To be added to an operand of several blocks of 64 channels that lie so many bytes apart: the
- * leading distance, of which block_operand() has 1. */
-template <int BYTES> constexpr uint32_t operand_apart = (uint32_t)(BYTES / 16 - 1) << 16;
 
 #ifdef CUDA_EMULATED
 #include "emulate_rows.cuh"
@@ -154,25 +149,6 @@ template <int N, bool ADD> DEVICE void product_across(float (*d)[4], uint32_t a,
         ACROSS_64(WRITTEN);
 }
 
-#define ADDED_6(n) ADDED(n), ADDED(n + 1), ADDED(n + 2), ADDED(n + 3), ADDED(n + 4), ADDED(n + 5)
-
-/* The same for 16 rows of B with 192 channels, in three blocks (operand_apart). */
-DEVICE void product_across_192(float (*d)[4], uint32_t a, uint32_t b, int add)
-{
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 ".reg .b64 a, b;\n"
-                 "setp.ne.b32 add, %98, 0;\n"
-                 "mov.b64 a, {%96, %99};\n"
-                 "mov.b64 b, {%97, %99};\n"
-                 "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 " ACCUMULATORS_192 ", "
-                 "a, b, add, 1, 1, 1, 1;\n"
-                 "}\n"
-                 : ADDED_6(0), ADDED_6(6), ADDED_6(12), ADDED_6(18)
-                 : "r"(a), "r"(b), "r"(add), "n"(OPERAND_HIGH));
-}
-
-#undef ADDED_6
 #undef ADDED
 #undef WRITTEN
 #undef HELD_64

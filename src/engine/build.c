@@ -123,13 +123,13 @@ static berlu_status pass_differentiate(engine *e)
 }
 
 /* An operand of a node that may be made, as the backend will see it, without its address. */
-static op_operand operand_expected(const engine *e, tensor t, op_id op, int slot)
+static op_operand operand_expected(const engine *e, tensor t, const op_entry *entry, int slot)
 {
     op_operand operand = {0};
     if (t == TENSOR_NONE)
         return operand;
     operand.info = graph_tensor(e->g, t);
-    operand.dtype = graph_dtype_of(e->g, t, e->backend->ops, op, slot, e->dtype);
+    operand.dtype = graph_dtype_of(e->g, t, entry, slot, e->dtype);
     operand.channels = tensor_channels(operand.info);
     operand.rows = tensor_elements(operand.info) / operand.channels * (operand.info->batched ? e->options.batch : 1);
     return operand;
@@ -142,9 +142,9 @@ static int node_taken(const void *context, const node *n)
     const op_entry *entry = &e->backend->ops[n->op];
     op_call call = {.op = n->op, .attr = &n->attr, .device = e->device, .batch = e->options.batch};
     for (int j = 0; j < NODE_INPUTS; j++)
-        call.in[j] = operand_expected(e, n->in[j], n->op, j);
+        call.in[j] = operand_expected(e, n->in[j], entry, j);
     for (int j = 0; j < NODE_OUTPUTS; j++)
-        call.out[j] = operand_expected(e, n->out[j], n->op, -1);
+        call.out[j] = operand_expected(e, n->out[j], entry, -1);
     return !entry->takes || entry->takes(&call);
 }
 

@@ -74,10 +74,8 @@ static double bytes_of(const op_call *c)
 /* Two for each multiply-add of a product; attention has two products, its gradient five. */
 static double flops_of(const op_call *c, const profile_line *line)
 {
-    if (is_product(c->op)) {
-        int both = c->op == OP_LINEAR_DX_ACT && c->out[5].info; /* the weight gradient, too */
-        return 2.0 * (1 + both) * (double)line->rows * (double)line->in * (double)line->out;
-    }
+    if (is_product(c->op))
+        return 2.0 * (double)line->rows * (double)line->in * (double)line->out;
     if (c->op != OP_ATTENTION && c->op != OP_ATTENTION_GRAD)
         return 0;
     const op_operand *y = c->op == OP_ATTENTION ? &c->out[0] : &c->in[0];

@@ -160,13 +160,10 @@ typedef struct op_entry {
     int sums;
     int again;  /* norm_grad, > 0: this output, if requested, gets y of the norm recomputed; input 5 is then its bias */
     int copy;   /* > 0: this output, if requested, gets output 0 in the branch's dtype */
-    int beside; /* linear_dx_act, > 0: this output, if requested, gets the weight gradient of the layer */
     int output; /* attention_grad, > 0: from so many tokens on, input 4 is y of the attention */
     int width;  /* linear_norm, > 0: offered for so many inputs and outputs alone */
     int raw;    /* linear_act: the saved input may lack the bias, which linear_dx_act adds as it reads */
-    /* mlp, linear_dx_act with a weight gradient: whether the kernel runs a call like this; asked
-     * before one is made. NULL: any */
-    op_takes takes;
+    op_takes takes; /* mlp: whether the kernel runs a call like this; asked before one is made. NULL: any */
 } op_entry;
 
 #endif

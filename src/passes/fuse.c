@@ -1,4 +1,4 @@
-/* fuse.c - fewer, larger calls: eleven patterns, each a peephole over the list of nodes.
+/* fuse.c - fewer, larger calls: ten patterns, each a peephole over the list of nodes.
  * SPDX-License-Identifier: MIT
  *
  *     add(r, op(...))                     -> op(..., r)
@@ -11,7 +11,6 @@
  *     y of attention, attention_grad      -> attention_grad(..., y)
  *     norm(linear(x, r))                  -> linear_norm(x, r), with the sum as an output
  *     norm(linear(linear_act(x), r))      -> mlp(x, r), with the sum as an output
- *     linear_dw(dz, y) at linear_dx_act   -> a further output of linear_dx_act; no y
  *
  * (1) Where the backend's entry says that the kernel absorbs a residual, the sum is computed while
  * the output of op is in registers: the residual of a block in the forward, gradients that meet in
@@ -25,8 +24,7 @@
  * A kernel that has whole rows in registers normalizes the sum without another read of it. (9) In
  * inference the hidden activations of an MLP, its widest tensors, stay on the chip; the norm is
  * optional. Few shapes and devices have such a kernel, so the backend is asked before
- * (op_entry.takes). (10) y is recomputed on the chip and meets dz there, which is read once; asked
- * for as (9) is.
+ * (op_entry.takes).
  *
  * A pattern applies only where nothing else reads the tensor that disappears. Values never change:
  * the f64 backend offers no fused op, runs the same graph unfused, and tests compare the two. */
@@ -293,7 +291,7 @@ static void sums_move(fuse_pass *f, int index)
     int slot = maker ? f->ops[maker->op].sums : 0;
     for (int j = 0; slot && j < slot && slot + j < NODE_OUTPUTS; j++) {
         if (maker->out[j] != dw->in[0] || maker->out[slot + j] != TENSOR_NONE || slot + j == f->ops[maker->op].again ||
-            slot + j == f->ops[maker->op].copy || slot + j == f->ops[maker->op].beside)
+            slot + j == f->ops[maker->op].copy)
             continue;
         maker->out[slot + j] = dw->out[1];
         maker->attr.like[slot + j] = dw->attr.like[1];
@@ -301,48 +299,6 @@ static void sums_move(fuse_pass *f, int index)
         dw->out[1] = dw->attr.like[1] = TENSOR_NONE;
         return;
     }
-}
-
-/* Is y the activation of u, as the forward computed it? */
-static int forward_value(fuse_pass *f, tensor y, tensor u)
-{
-    const node *site = producer_of(f, y);
-    return site && site->out[0] == y &&
-           ((site->op == OP_LINEAR_ACT && site->out[1] == u) || (site->op == OP_ACT && site->in[0] == u));
-}
-
-/* The weight gradient of the layer whose slope node `index` computes: linear_dw without a bias
- * gradient, of whose output nothing but the update reads; -1 if there is none. */
-static int weight_gradient_find(fuse_pass *f, int index)
-{
-    const node *slope = graph_node(f->g, index);
-    for (int i = 0; i < graph_node_count(f->g); i++) {
-        const node *n = graph_node(f->g, i);
-        if (!f->dead[i] && n->op == OP_LINEAR_DW && n->in[0] == slope->in[0] && n->out[1] == TENSOR_NONE &&
-            f->uses[n->out[0]] == 1 &&
-            ((n->in[1] == slope->out[1] && f->uses[n->in[1]] == 1) || forward_value(f, n->in[1], slope->in[2])))
-            return i;
-    }
-    return -1;
-}
-
-static void weight_gradient_join(fuse_pass *f, int index)
-{
-    node joined = *graph_node(f->g, index);
-    int slot = f->ops[OP_LINEAR_DX_ACT].beside;
-    int from = joined.op == OP_LINEAR_DX_ACT ? weight_gradient_find(f, index) : -1;
-    if (from < 0)
-        return;
-    const node *dw = graph_node(f->g, from);
-    joined.out[1] = joined.attr.like[1] = TENSOR_NONE;
-    joined.out[slot] = dw->out[0];
-    joined.attr.like[slot] = dw->attr.like[0];
-    if (f->question && !f->question->takes(f->question->context, &joined))
-        return;
-    f->uses[dw->in[1]]--;
-    f->dead[from] = 1;
-    *graph_node_edit(f->g, index) = joined;
-    graph_tensor_edit(f->g, joined.out[slot])->producer = index;
 }
 
 /* norm_grad of the norm that node `index` recomputes; -1 if none follows it. */
@@ -477,9 +433,6 @@ berlu_status graph_fuse(graph *g, const op_entry *ops, const fuse_question *ques
     for (int i = 0; i < count; i++)
         if (!f.dead[i])
             sums_move(&f, i);
-    for (int i = 0; i < count && ops[OP_LINEAR_DX_ACT].beside; i++)
-        if (!f.dead[i])
-            weight_gradient_join(&f, i);
     for (int i = 0; i < count && ops[OP_NORM_GRAD].again; i++)
         if (!f.dead[i])
             norm_again_join(&f, i);

@@ -36,7 +36,7 @@ berlu_status graph_fuse(graph *g, const op_entry *ops, const fuse_question *ques
  * read copies of them. */
 berlu_status graph_precision(graph *g, const op_entry *ops, const tensor_dtype of_role[ROLE_COUNT]);
 /* The dtype that it will give a tensor, as input `slot` of an op; slot -1: as an output. */
-tensor_dtype graph_dtype_of(const graph *g, tensor t, const op_entry *ops, op_id op, int slot,
+tensor_dtype graph_dtype_of(const graph *g, tensor t, const op_entry *entry, int slot,
                             const tensor_dtype of_role[ROLE_COUNT]);
 
 /* The number of readers of each tensor; outputs and gradients count once more. NULL with the error

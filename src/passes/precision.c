@@ -27,14 +27,11 @@ static tensor_dtype dtype_by_role(const graph *g, tensor t, const tensor_dtype o
     return base->dtype == DTYPE_I32 ? DTYPE_I32 : of_role[base->feed ? ROLE_LOSS : base->role];
 }
 
-tensor_dtype graph_dtype_of(const graph *g, tensor t, const op_entry *ops, op_id op, int slot,
+tensor_dtype graph_dtype_of(const graph *g, tensor t, const op_entry *entry, int slot,
                             const tensor_dtype of_role[ROLE_COUNT])
 {
-    const tensor_info *info = graph_tensor(g, t);
-    const node *maker = info->producer < 0 ? NULL : graph_node(g, info->producer);
-    int shadow = slot >= 0 && info->parameter >= 0 && (ops[op].shadow >> slot & 1);
-    int copy = slot >= 0 && maker && maker->out[0] == t && ops[maker->op].copy && (ops[op].branch >> slot & 1);
-    return shadow || copy ? of_role[ROLE_BRANCH] : dtype_by_role(g, t, of_role);
+    int copied = slot >= 0 && graph_tensor(g, t)->parameter >= 0 && (entry->shadow >> slot & 1);
+    return copied ? of_role[ROLE_BRANCH] : dtype_by_role(g, t, of_role);
 }
 
 static void dtypes_set(graph *g, const tensor_dtype of_role[ROLE_COUNT])

@@ -21,11 +21,6 @@ template <int N, bool ADD> DEVICE void product_across(float (*d)[4], uint32_t a,
     product<N>(d, a | EMULATE_BY_ROWS, b | (N == 64 ? EMULATE_BY_ROWS : 0), ADD && add);
 }
 
-DEVICE void product_across_192(float (*d)[4], uint32_t a, uint32_t b, int add)
-{
-    product<192>(d, a | EMULATE_BY_ROWS, b | EMULATE_BY_ROWS, add);
-}
-
 /* stmatrix: lane 8 m + r says where row r of matrix m goes. */
 DEVICE void matrix_store(void *row, const uint32_t *in)
 {

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <deque>
 #include <string>
 #include <vector>
 

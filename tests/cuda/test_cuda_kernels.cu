@@ -442,35 +442,12 @@ static void attention_small_gpu()
 }
 #endif
 
-/* Ends of sums in one launch: few columns of many parts, many of few, and between them a last block
- * that is not full. */
-static void ends_all()
-{
-    const int64_t parts[] = {70, 22, 1, 32}, columns[] = {33, 32 * 1024 + 5, 40000, 31};
-    std::deque<test_tensor> from, to;
-    cuda_device d = {};
-    for (int i = 0; i < 4; i++) {
-        from.emplace_back(parts[i], columns[i], DTYPE_F32);
-        to.emplace_back(1, columns[i], DTYPE_F32);
-        from[i].fill(0, 1);
-        d.ends.list[i] = {(const float *)from[i].data(), (float *)to[i].data(), parts[i], columns[i], columns[i], 0};
-    }
-    cuda_ends_launch(&d, d.ends.list, 4);
-    for (int i = 0; i < 4; i++) {
-        std::vector<double> want(columns[i]);
-        for (int64_t p = 0; p < parts[i]; p++)
-            for (int64_t c = 0; c < columns[i]; c++)
-                want[c] += from[i].value[p * columns[i] + c];
-        compare("end " + std::to_string(i), to[i].raw("end"), want, DTYPE_F32, NULL);
-    }
-}
-
-/* test_cuda_kernels [norm|attention|rows|ends]: all of them, or one */
+/* test_cuda_kernels [norm|attention|rows]: all of them, or one */
 int main(int argc, char **argv)
 {
     auto wanted = [&](const char *name) { return argc < 2 || !strcmp(argv[1], name); };
-    if (argc > 1 && !wanted("norm") && !wanted("attention") && !wanted("rows") && !wanted("ends")) {
-        printf("%s: norm, attention, rows or ends\n", argv[1]);
+    if (argc > 1 && !wanted("norm") && !wanted("attention") && !wanted("rows")) {
+        printf("%s: norm, attention or rows\n", argv[1]);
         return 2;
     }
     if (!device_there()) {
@@ -491,8 +468,6 @@ int main(int argc, char **argv)
             attention_wide_all();
     }
     printf("attention: %d wrong\n", faults);
-    if (wanted("ends"))
-        ends_all();
     if (wanted("rows") && rows_there())
         rows_all(), linear_norm_all();
     printf("all: %d wrong\n", faults);

@@ -146,57 +146,6 @@ static void partial_sums_lie_in_the_planned_workspace(void **state)
     layer_close(&l);
 }
 
-/* With the layer's weight gradient: one kernel, the activation's output nowhere, and three sums
- * whose parts do not overlap. */
-static void a_weight_gradient_comes_out_of_the_slopes_kernel(void **state)
-{
-    (void)state;
-    layer l;
-    layer_open(&l, OP_LINEAR_DX_ACT, "berlu");
-    learn_alpha(&l);
-    float *dw = calloc((size_t)ROWS_DEPTH * WIDTH, sizeof *dw);
-    l.call.out[1] = (op_operand){0};
-    l.call.out[5] = operand(&l, (uintptr_t)dw, ROWS_DEPTH, WIDTH, DTYPE_F32);
-    assert_true(cuda_backend()->ops[OP_LINEAR_DX_ACT].takes(&l.call));
-    size_t bytes = planned(&l), groups = ROWS_PROCESSORS / (WIDTH / GRADIENTS_SLICE);
-    size_t blocks = groups * (WIDTH / GRADIENTS_SLICE);
-    char *workspace = calloc(1, bytes);
-    l.call.workspace = workspace;
-    cuda_backend()->ops[OP_LINEAR_DX_ACT].run(&l.call);
-    assert_int_equal(stub.rows, 1);
-    assert_int_equal(stub.products, 0);
-    assert_int_equal(stub.ends, 2);
-    assert_int_equal(stub.joined_layers, blocks);
-    const rows_job *job = &stub.rows_job;
-    const struct {
-        const void *from;
-        size_t bytes;
-    } parts[] = {{job->dw, groups * ROWS_DEPTH * WIDTH * sizeof(float)},
-                 {job->act.bias_sum, groups * WIDTH * sizeof(float)},
-                 {job->act.layer_sum[0], blocks * sizeof(double)}};
-    assert_null(job->act.y);
-    for (size_t i = 0; i < COUNT(parts); i++) {
-        size_t at = (size_t)((uintptr_t)parts[i].from - (uintptr_t)workspace);
-        assert_true(at + parts[i].bytes <= bytes);
-        for (size_t j = 0; j < i; j++) {
-            size_t other = (size_t)((uintptr_t)parts[j].from - (uintptr_t)workspace);
-            assert_true(at >= other + parts[j].bytes || other >= at + parts[i].bytes);
-        }
-    }
-    free(workspace);
-
-    l.call.out[5].dtype = DTYPE_BF16;
-    assert_false(cuda_rows_takes(&l.call));
-    l.call.out[5].dtype = DTYPE_F32;
-    l.call.out[1] = operand(&l, 0x5000, ROWS, WIDTH, DTYPE_BF16);
-    assert_false(cuda_rows_takes(&l.call));
-    l.call.out[1] = (op_operand){0};
-    l.call.out[0].channels = l.call.out[4].channels = 576; /* three slices of 192, not of 128 */
-    assert_false(cuda_rows_takes(&l.call));
-    free(dw);
-    layer_close(&l);
-}
-
 /* Every way in which a call differs from those that were measured. */
 static void anything_else_takes_two_launches(void **state)
 {
@@ -262,7 +211,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(fc1_and_fc2_of_vit_tiny_run_as_one_kernel, machine_new),
         cmocka_unit_test_setup(partial_sums_lie_in_the_planned_workspace, machine_new),
-        cmocka_unit_test_setup(a_weight_gradient_comes_out_of_the_slopes_kernel, machine_new),
         cmocka_unit_test_setup(anything_else_takes_two_launches, machine_new),
         cmocka_unit_test_setup(a_launch_that_fails_is_kept_by_the_device, machine_new),
     };
