@@ -19,6 +19,12 @@ typedef struct attention_args {
     float scale;
 } attention_args;
 
+/* The group of a block with one head, from the last to the first (prim.cuh, last_first). */
+DEVICE int64_t group_of(const attention_args &a)
+{
+    return last_first(blockIdx.x / a.heads, a.groups);
+}
+
 /* First element of a head of a group in an array with that stride; bf16 arrays only. */
 DEVICE uint16_t *attention_at(array a, int64_t stride, const attention_args &t, int64_t group, int head)
 {

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(chip<W, N, F>::THREADS, BLOCKS) attention_chip
     SHARED_BYTES(shared);
     uint16_t *q = (uint16_t *)shared, *k = q + c::TILE, *v = k + c::TILE;
     int head = (int)(blockIdx.x % a.heads), lane = threadIdx.x % 32, row0 = (int)threadIdx.x / 32 * 16 * F;
-    int64_t group = blockIdx.x / a.heads;
+    int64_t group = group_of(a);
     tile_fetch<W, c::THREADS>(q, attention_at(a.q, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
     tile_fetch<W, c::THREADS>(k, attention_at(a.k, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
     copy_commit();
@@ -194,7 +194,7 @@ template <int W, int N, int F>
 DEVICE void chip_store(array to, int64_t stride, const attention_args &a, uint16_t *through,
                        const float (*acc)[W / 8][4], int row0)
 {
-    uint16_t *rows = attention_at(to, stride, a, blockIdx.x / a.heads, (int)(blockIdx.x % a.heads));
+    uint16_t *rows = attention_at(to, stride, a, group_of(a), (int)(blockIdx.x % a.heads));
     __syncwarp();
 #pragma unroll
     for (int f = 0; f < F; f++) {
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(chip<W, N, F>::THREADS, BLOCKS) attention_chip
      * follows. */
     uint16_t *v = (uint16_t *)shared, *k = v + c::BIG, *q = k + c::BIG, *dy = q + c::TILE, *through = dy + c::TILE;
     int head = (int)(blockIdx.x % a.heads), lane = threadIdx.x % 32, row0 = (int)threadIdx.x / 32 * 16 * F;
-    int64_t group = blockIdx.x / a.heads;
+    int64_t group = group_of(a);
     tile_fetch<W, c::THREADS>(q, attention_at(a.q, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
     tile_fetch<W, c::THREADS>(k, attention_at(a.k, a.stride_k, a, group, head), a.stride_k, c::ROWS, a.tokens);
     copy_commit();

@@ -37,14 +37,14 @@ template <typename T> struct shape : stream_shape<T> {
 /* ---- product --------------------------------------------------------------------------------- */
 
 /* Starts the copies of a slice of a tile's rows and of the weights, as a group; missing rows are
- * zero, and after the last tile the group is empty. */
+ * zero, and after tile 0, which comes last, the group is empty. */
 template <typename T> DEVICE void stage_fetch(unsigned char *base, const linear_norm_job &job, int tile, int slice)
 {
     unsigned char *to = base + slice * STAGE_BYTES;
     int chunk = threadIdx.x % 8, first = threadIdx.x / 8;
     const uint16_t *a = (const uint16_t *)job.a + slice * BLOCK_CHANNELS + chunk * 8;
     const uint16_t *w = (const uint16_t *)job.w + slice * BLOCK_CHANNELS + chunk * 8;
-    if (tile * TILE < job.rows) {
+    if (tile >= 0) {
 #pragma unroll
         for (int row = first; row < TILE; row += THREADS / 8) {
             int from = tile * TILE + row;
@@ -81,7 +81,7 @@ template <typename T> DEVICE void slots_fetch(uint4 *slots, const linear_norm_jo
 {
 #pragma unroll
     for (int below = 0; below < 2; below++, row += 8) {
-        bool there = row < job.rows;
+        bool there = row >= 0 && row < job.rows;
         copy_async<16>(slots + (part * 2 + below) * ROWS_GROUP,
                        (const T *)job.residual + stream_index<T>(there ? row : 0, part), there);
     }
@@ -115,25 +115,26 @@ __global__ void __launch_bounds__(THREADS, 1) linear_norm_kernel(const __grid_co
     float *vectors = (float *)(base + shape<T>::VECTORS_AT);
     int thread = threadIdx.x % ROWS_GROUP, group = warp_uniform(threadIdx.x / ROWS_GROUP), step = (int)gridDim.x;
     uint4 *slots = (uint4 *)(base + SLOTS_AT + group * shape<T>::PARTS * 2 * ROWS_GROUP * 16) + thread;
-    int row = (int)blockIdx.x * TILE + group * ROWS_TILE + thread / 32 * 16 + thread % 32 / 4;
+    int first = (int)last_first(blockIdx.x, (job.rows + TILE - 1) / TILE);
+    int row = first * TILE + group * ROWS_TILE + thread / 32 * 16 + thread % 32 / 4;
     stream_vectors(vectors, job.bias, job.weight, job.shift);
 #pragma unroll
     for (int part = 0; part < shape<T>::PARTS; part++)
         slots_fetch<T>(slots, job, row, part);
-    stage_fetch<T>(base, job, (int)blockIdx.x, 0);
-    stage_fetch<T>(base, job, (int)blockIdx.x, 1);
-    for (int tile = (int)blockIdx.x; tile * TILE < job.rows; tile += step, row += step * TILE) {
+    stage_fetch<T>(base, job, first, 0);
+    stage_fetch<T>(base, job, first, 1);
+    for (int tile = first; tile >= 0; tile -= step, row -= step * TILE) {
         float acc[COLUMNS / 8][4], sum[2] = {};
 #pragma unroll 1
         for (int slice = 0; slice < SLICES; slice++) {
             copy_wait<1>();
             shared_publish();
             __syncthreads(); /* the slice is here, and nobody reads the one before */
-            stage_fetch<T>(base, job, slice ? tile + step : tile, (slice + 2) % SLICES);
+            stage_fetch<T>(base, job, slice ? tile - step : tile, (slice + 2) % SLICES);
             const unsigned char *stage = base + slice * STAGE_BYTES;
             slice_multiply(acc, stage + group * TILE_BLOCK, stage + GROUPS * TILE_BLOCK, slice > 0);
         }
-        slots_residual<T> residual = {slots, job, row + step * TILE};
+        slots_residual<T> residual = {slots, job, row - step * TILE};
         stream_finish<T>(sum, acc, residual, vectors, job, row);
         norm_finish<T>(sum, acc, vectors, job, row);
     }

@@ -66,7 +66,7 @@ DEVICE void norm_tile_copy(const norm_grad_args &a, unsigned char *stage, int64_
 {
     using shape = norm_tile<TX, TD, WIDTH, DEEP>;
     int64_t at = tile * shape::ELEMENTS, row = tile * shape::ROWS;
-    if (row < a.rows) {
+    if (tile >= 0) {
         int rows = a.rows - row < shape::ROWS ? (int)(a.rows - row) : shape::ROWS, left = rows * WIDTH;
         tile_copy<TD, shape::ELEMENTS>(stage, (const TD *)a.dy.data + at, left);
         tile_copy<TX, shape::ELEMENTS>(stage + shape::X, (const TX *)a.x.data + at, left);
@@ -236,10 +236,10 @@ __global__ void __launch_bounds__(FILL::WARPS * 32, FILL::RESIDENT) norm_grad_ah
     unsigned char *stages = shared + warp * STAGES * shape::BYTES;
     float sums[PARTS][shape::CHANNELS] = {{0}}, held_w[HOLD] = {0}, held_b[HOLD] = {0};
     int64_t tiles = (a.rows + shape::ROWS - 1) / shape::ROWS, step = (int64_t)a.blocks * WARPS;
-    int64_t tile = (int64_t)blockIdx.x * WARPS + warp;
+    int64_t tile = last_first((int64_t)blockIdx.x * WARPS + warp, tiles);
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++)
-        norm_tile_copy<TX, TD, WIDTH, FILL::DEEP>(a, stages + s * shape::BYTES, tile + s * step);
+        norm_tile_copy<TX, TD, WIDTH, FILL::DEEP>(a, stages + s * shape::BYTES, tile - s * step);
     const float *w = (const float *)a.w.data, *b = (const float *)a.b.data;
     if constexpr (shape::HELD) {
 #pragma unroll
@@ -260,11 +260,11 @@ __global__ void __launch_bounds__(FILL::WARPS * 32, FILL::RESIDENT) norm_grad_ah
     }
     int now = 0; /* the stage of this turn; the one before it is free */
 #pragma unroll 1
-    for (; tile < tiles; tile += step) {
+    for (; tile >= 0; tile -= step) {
         copy_wait<STAGES - 2>();
         __syncwarp(); /* all lanes' copies have arrived, and all are done with the turn before */
         norm_tile_copy<TX, TD, WIDTH, FILL::DEEP>(a, stages + (now ? now - 1 : STAGES - 1) * shape::BYTES,
-                                                  tile + (STAGES - 1) * step);
+                                                  tile - (STAGES - 1) * step);
         const unsigned char *stage = stages + now * shape::BYTES;
 #pragma unroll 1
         for (int d = 0; d < FILL::DEEP; d++) {

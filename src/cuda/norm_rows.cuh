@@ -103,7 +103,7 @@ template <typename TX, typename TY, int L> __global__ void __launch_bounds__(NOR
 {
     constexpr int VEC = norm_vector<TX, TY>::size, SLICES = NORM_CHANNELS / VEC, WIDTH = NORM_CHANNELS * L;
     int lane = threadIdx.x % 32, j = lane % L;
-    int64_t row = ((int64_t)blockIdx.x * NORM_WARPS + threadIdx.x / 32) * (32 / L) + lane / L;
+    int64_t row = (last_first(blockIdx.x, gridDim.x) * NORM_WARPS + threadIdx.x / 32) * (32 / L) + lane / L;
     bool there = row < a.rows;
     float v[NORM_CHANNELS] = {0};
     if (there)

@@ -103,6 +103,17 @@ template <int LEFT> DEVICE void copy_wait()
 }
 #endif
 
+/* ---- order ----------------------------------------------------------------------------------- */
+
+/* The library's products take rows from the first to the last, and what they wrote last is still in
+ * L2. Kernels beside them therefore take rows from the last to the first: they find it there, and
+ * leave the first rows in L2 for the product that follows. No row's bits depend on it
+ * (docs/performance-kernels.md has what it gains). */
+DEVICE int64_t last_first(int64_t index, int64_t count)
+{
+    return count - 1 - index;
+}
+
 /* ---- vectors of elements --------------------------------------------------------------------- */
 
 /* COUNT elements from an address aligned to COUNT * sizeof(T) or 16 bytes, whichever is less. */

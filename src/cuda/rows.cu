@@ -76,7 +76,7 @@ template <int SUMS> struct slope_finish {
     {
 #pragma unroll
         for (int below = 0; below < 2; below++, row += 8) {
-            bool there = row < (int)job.act.rows;
+            bool there = row_exists(job, row);
             copy_async<16>(slot + below * ROWS_THREADS,
                            (const uint4 *)job.act.x + (there ? vector_index(job, row, channel, part) : 0), there);
         }

@@ -59,12 +59,19 @@ DEVICE int column_place(int n)
     return (n & ~31) | (n & 6) << 2 | (n >> 3 & 3) << 1 | (n & 1);
 }
 
+/* Tiles are taken from the last to the first (prim.cuh, last_first), so what is copied ahead may
+ * lie before row 0. */
+DEVICE bool row_exists(const rows_job &job, int row)
+{
+    return (uint32_t)row < (uint32_t)job.act.rows;
+}
+
 /* Starts the copy of a tile of rows by the threads of a pair, four to a row; missing rows are
  * zero. */
 DEVICE void rows_fetch(unsigned char *to, const rows_job &job, int tile)
 {
     int thread = threadIdx.x % ROWS_PAIR, row = thread / 4, quarter = thread % 4, from = tile * ROWS_TILE + row;
-    bool there = from < (int)job.act.rows;
+    bool there = row_exists(job, from);
     const uint16_t *line = (const uint16_t *)job.a + (int64_t)(there ? from : 0) * ROWS_DEPTH;
 #pragma unroll
     for (int i = 0; i < ROWS_DEPTH / 8; i += 4) {
@@ -153,7 +160,7 @@ __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_con
     const unsigned char *half = weights + at.half * ROWS_HALF * BLOCK_ROW_BYTES;
     int slices = (int)(job.act.channels / ROWS_SLICE), n0 = blockIdx.x % slices * ROWS_SLICE;
     int tiles = ((int)job.act.rows + ROWS_TILE - 1) / ROWS_TILE, step = (int)gridDim.x / slices * 2;
-    int tile = (int)blockIdx.x / slices * 2 + at.pair;
+    int tile = (int)last_first(blockIdx.x / slices * 2 + at.pair, tiles);
     FINISH finish(job, n0 + at.column);
     rows_fetch(now, job, tile);
     if (!FINISH::BY_DEPTH)
@@ -167,13 +174,13 @@ __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_con
     copy_wait<PARTS_LEFT>();
     shared_publish();
     __syncthreads();
-    for (; tile < tiles; tile += step) {
+    for (; tile >= 0; tile -= step) {
         int row = tile * ROWS_TILE + at.row;
         barrier_wait(1 + at.pair, ROWS_PAIR); /* this tile is here, and nobody reads the one before */
         float acc[ROWS_HALF / 8][4];
         part_multiply<ROWS_PART>(acc, now, half);
         part_multiply<2 * ROWS_PART>(acc + ROWS_PART / 8, now, half + ROWS_PART * BLOCK_ROW_BYTES);
-        rows_fetch(next, job, tile + step);
+        rows_fetch(next, job, tile - step);
         copy_commit();
 #pragma unroll
         for (int part = 0; part < ROWS_PARTS; part++) {
@@ -188,7 +195,7 @@ __global__ void __launch_bounds__(ROWS_THREADS, 1) rows_product(const __grid_con
                 shared_publish();
             }
             finish.finish(acc + part * ROWS_PART / 8, slots + part * 2 * ROWS_THREADS, row, part);
-            part_fetch(finish, slots, row + step * ROWS_TILE, part);
+            part_fetch(finish, slots, row - step * ROWS_TILE, part);
         }
         unsigned char *swap = now;
         now = next;

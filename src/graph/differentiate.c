@@ -88,26 +88,25 @@ static int node_recomputes(const grad_pass *p, const node *n)
     return p->keep != KEEP_BOTH && (op_rules[n->op].flags & RULE_RECOMPUTE) != 0;
 }
 
-tensor grad_keep(grad_pass *p, tensor t)
+int grad_saves(const grad_pass *p, tensor t)
 {
     int producer = graph_tensor(p->g, t)->producer;
-    if (producer < 0 || graph_node(p->g, producer)->out[0] != t)
+    const node *n = producer < 0 ? NULL : graph_node(p->g, producer);
+    if (!n || n->out[0] != t)
+        return 1;
+    return op_rules[n->op].flags & RULE_VIEW ? grad_saves(p, n->in[0]) : !node_recomputes(p, n);
+}
+
+tensor grad_keep(grad_pass *p, tensor t)
+{
+    if (grad_saves(p, t))
         return t;
     if (p->recomputed[t] != TENSOR_NONE)
         return p->recomputed[t];
-    node again = *graph_node(p->g, producer);
-    const op_rule *rule = &op_rules[again.op];
-    if (rule->flags & RULE_VIEW) {
-        tensor below = grad_keep(p, again.in[0]);
-        if (below == again.in[0])
-            return t;
-        again.in[0] = below;
-        return p->recomputed[t] = grad_add(p, &again);
-    }
-    if (!node_recomputes(p, &again))
-        return t;
-    if (rule->statistic)
-        again.in[rule->statistic] = again.out[1];
+    node again = *graph_node(p->g, graph_tensor(p->g, t)->producer);
+    int statistic = op_rules[again.op].statistic;
+    if (statistic)
+        again.in[statistic] = again.out[1];
     again.in[0] = grad_keep(p, again.in[0]);
     return p->recomputed[t] = grad_add(p, &again);
 }

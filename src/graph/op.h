@@ -133,6 +133,7 @@ tensor grad_like(const grad_pass *p, tensor t); /* t if its gradient is wanted, 
 berlu_status grad_give(grad_pass *p, tensor t,
                        tensor d);             /* adds d to the gradient of t; does nothing for TENSOR_NONE */
 tensor grad_keep(grad_pass *p, tensor t);     /* t as the backward may read it: itself, or recomputed */
+int grad_saves(const grad_pass *p, tensor t); /* is that t itself? */
 int grad_from_output(const grad_pass *p);     /* the policy of activation sites is `output` */
 tensor grad_add(grad_pass *p, const node *n); /* graph_add() for the backward */
 berlu_status grad_give_outputs(grad_pass *p, const node *n); /* adds n, whose output i is a gradient of attr.like[i] */

@@ -56,20 +56,29 @@ berlu_status linear_shape(graph *g, node *n)
     return graph_status(g);
 }
 
+static void weight_gradient(grad_pass *p, const node *n, tensor dy, tensor x)
+{
+    node dw = node_make(OP_LINEAR_DW, 2, (tensor[]){dy, x});
+    dw.attr.like[0] = n->in[1];
+    dw.attr.like[1] = grad_like(p, n->in[2]);
+    grad_give_outputs(p, &dw);
+}
+
+/* The weight gradient comes first: the op behind then finds dx in the cache. Where x is recomputed
+ * it comes last, because fuse.c may join x's recomputation with the op that reads dx. */
 berlu_status linear_gradient(grad_pass *p, const node *n)
 {
-    tensor x = n->in[0], w = n->in[1], b = n->in[2], dy = grad_of(p, n->out[0]);
+    tensor x = n->in[0], w = n->in[1], dy = grad_of(p, n->out[0]);
+    int first = grad_saves(p, x);
+    if (grad_wanted(p, w) && first)
+        weight_gradient(p, n, dy, x);
     if (grad_wanted(p, x)) {
         node dx = node_make(OP_LINEAR_DX, 2, (tensor[]){dy, w});
         dx.attr.like[0] = x;
         grad_give(p, x, grad_add(p, &dx));
     }
-    if (grad_wanted(p, w)) {
-        node dw = node_make(OP_LINEAR_DW, 2, (tensor[]){dy, grad_keep(p, x)});
-        dw.attr.like[0] = w;
-        dw.attr.like[1] = grad_like(p, b);
-        grad_give_outputs(p, &dw);
-    }
+    if (grad_wanted(p, w) && !first)
+        weight_gradient(p, n, dy, grad_keep(p, x));
     return graph_status(grad_graph(p));
 }
 

@@ -189,6 +189,42 @@ static void attention_grad_reads_y_where_the_backend_asks_for_it(void **state)
     assert_true(found > 0 && backward > 0); /* some case recomputes it */
 }
 
+/* The node that computes dx for the layer of a weight gradient; -1: nobody wants it. */
+static int dx_of(const graph *g, const node *dw)
+{
+    for (int i = 0; i < graph_node_count(g); i++) {
+        const node *n = graph_node(g, i);
+        if (n->op == OP_LINEAR_DX && n->in[0] == dw->in[0] && n->in[1] == dw->attr.like[0])
+            return i;
+    }
+    return -1;
+}
+
+/* dx is then in the cache when the next op reads it. */
+static void a_weight_gradient_precedes_dx_unless_its_input_is_recomputed(void **state)
+{
+    (void)state;
+    int saved = 0, recomputed = 0;
+    for (int i = 0; i < 2 * graph_case_count; i++) {
+        graph_case c = graph_cases[i / 2];
+        c.options.keep = i % 2 ? KEEP_BOTH : KEEP_INPUT;
+        prepared p = case_prepare(&c, cpu_f64_backend(), 1);
+        for (int k = 0; k < graph_node_count(p.e->g); k++) {
+            const node *n = graph_node(p.e->g, k);
+            int dx = n->op == OP_LINEAR_DW ? dx_of(p.e->g, n) : -1;
+            if (dx < 0)
+                continue;
+            int producer = graph_tensor(p.e->g, n->in[1])->producer;
+            int again = producer >= 0 && graph_node(p.e->g, producer)->backward;
+            assert_true(again ? k > dx : k < dx);
+            recomputed += again;
+            saved += !again;
+        }
+        case_free(&p);
+    }
+    assert_true(saved > 0 && recomputed > 0);
+}
+
 static int op_count(const graph *g, op_id op)
 {
     int count = 0;
@@ -525,6 +561,7 @@ int main(void)
         cmocka_unit_test(no_node_writes_where_it_still_reads),
         cmocka_unit_test(a_site_tells_its_input_or_that_it_is_gone),
         cmocka_unit_test(attention_grad_reads_y_where_the_backend_asks_for_it),
+        cmocka_unit_test(a_weight_gradient_precedes_dx_unless_its_input_is_recomputed),
         cmocka_unit_test(a_norm_joined_with_the_layer_before_it_changes_no_bit),
         cmocka_unit_test(an_mlp_in_one_node_changes_no_bit),
         cmocka_unit_test(work_in_weights_changes_no_gradient_and_no_answer),
