@@ -397,13 +397,24 @@ static void flatness_needs_every_registered_run_measured_alike(void **state)
 
 typedef struct cost_line {
     const char *cell;
-    double forward, backward, bytes;
+    double forward, backward, bytes, planned; /* planned 0: not known */
 } cost_line;
 
-static const char *const cost_columns[] = {"study",           "machine",      "cell",         "keep",
-                                           "rounds",          "forward_ms",   "backward_ms",  "peak_bytes",
-                                           "forward_percent", "forward_low",  "forward_high", "backward_percent",
-                                           "backward_low",    "backward_high"};
+static const char *const cost_columns[] = {"study",
+                                           "machine",
+                                           "cell",
+                                           "keep",
+                                           "rounds",
+                                           "forward_ms",
+                                           "backward_ms",
+                                           "peak_bytes",
+                                           "planned_bytes",
+                                           "forward_percent",
+                                           "forward_low",
+                                           "forward_high",
+                                           "backward_percent",
+                                           "backward_low",
+                                           "backward_high"};
 
 /* Percents with intervals of one percent to both sides; the second measurement of gelu is the
  * noise. */
@@ -419,6 +430,7 @@ static table cost_table(arena *memory, const cost_line *lines, size_t count)
         table_number(&t, 50, 1);
         table_number(&t, 100, 1);
         table_number(&t, lines[i].bytes, 0);
+        table_number(&t, lines[i].planned > 0 ? lines[i].planned : NAN, 0);
         for (int k = 0; k < 2; k++)
             for (int side = 0; side < 3; side++)
                 table_number(&t, (k ? lines[i].backward : lines[i].forward) + (side == 1 ? -1 : side == 2), 2);
@@ -430,10 +442,10 @@ static table cost_table(arena *memory, const cost_line *lines, size_t count)
 static void a_cost_must_exceed_the_noise_of_the_first_cell(void **state)
 {
     (void)state;
-    cost_line lines[] = {{"gelu", 0, 0, 100e6},  {"gelu (again)", 0.5, 0, 100e6},
-                         {"berlu", -6, 4, 90e6}, {"prelu", -5, 4, 80e6},
-                         {"silu", 1, 1, 110e6},  {"elu", 1, 1, 95e6},
-                         {"celu", 1, 1, 95e6},   {"mish", 1, 1, 95e6}};
+    cost_line lines[] = {{"gelu", 0, 0, 100e6, 0},  {"gelu (again)", 0.5, 0, 100e6, 0},
+                         {"berlu", -6, 4, 90e6, 0}, {"prelu", -5, 4, 80e6, 0},
+                         {"silu", 1, 1, 110e6, 0},  {"elu", 1, 1, 95e6, 0},
+                         {"celu", 1, 1, 95e6, 0},   {"mish", 1, 1, 95e6, 0}};
     static const struct {
         double forward, backward, bytes;
         const char *c14, *c15, *c16, *size;
@@ -460,10 +472,29 @@ static void a_cost_must_exceed_the_noise_of_the_first_cell(void **state)
     }
 }
 
+/* A process more or less has some pages more or less. */
+static void memory_that_is_planned_equal_is_not_less_however_it_was_measured(void **state)
+{
+    (void)state;
+    cost_line lines[] = {{"gelu", 0, 0, 100e6, 95e6}, {"berlu", 0, 0, 99.9e6, 95e6}};
+    for (int less = 0; less < 2; less++) {
+        arena memory = {0};
+        store_contents contents;
+        report r;
+        lines[1].planned = less ? 94e6 : 95e6;
+        table t = cost_table(&memory, lines, COUNT(lines));
+        synthetic_make(&contents, &(synthetic){0});
+        assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
+        is(&r, 16, less ? "held" : "not held");
+        done(&r, &contents);
+        arena_free(&memory);
+    }
+}
+
 static void noise_above_the_papers_difference_decides_nothing(void **state)
 {
     (void)state;
-    static const cost_line lines[] = {{"gelu", 0, 0, 1}, {"gelu (again)", 30, -30, 1}, {"berlu", 1, -1, 1}};
+    static const cost_line lines[] = {{"gelu", 0, 0, 1, 0}, {"gelu (again)", 30, -30, 1, 0}, {"berlu", 1, -1, 1, 0}};
     arena memory = {0};
     store_contents contents;
     report r;
@@ -516,7 +547,8 @@ static void a_difference_to_another_program_is_the_first_line(void **state)
 static void the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band(void **state)
 {
     (void)state;
-    static const cost_line lines[] = {{"gelu", 0, 0, 100e6}, {"gelu (again)", 0.5, 0, 100e6}, {"berlu", -6, 4, 90e6}};
+    static const cost_line lines[] = {
+        {"gelu", 0, 0, 100e6, 0}, {"gelu (again)", 0.5, 0, 100e6, 0}, {"berlu", -6, 4, 90e6, 0}};
     char folder[FOLDER_PATH], path[FOLDER_PATH], *page;
     size_t size;
     arena memory = {0};
@@ -713,6 +745,7 @@ int main(void)
         cmocka_unit_test(flatness_is_judged_by_sharpness_and_eigenvalues_together),
         cmocka_unit_test(flatness_needs_every_registered_run_measured_alike),
         cmocka_unit_test(a_cost_must_exceed_the_noise_of_the_first_cell),
+        cmocka_unit_test(memory_that_is_planned_equal_is_not_less_however_it_was_measured),
         cmocka_unit_test(noise_above_the_papers_difference_decides_nothing),
         cmocka_unit_test(a_difference_to_another_program_is_the_first_line),
         cmocka_unit_test(the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band),
