@@ -9,7 +9,7 @@
 
 #include "study/store_internal.h"
 
-static void settings_join(text *out, const study_settings *v)
+void store_settings_text(text *out, const study_settings *v)
 {
     for (size_t i = 0; i < v->count; i++)
         for (size_t k = 0; k < v->items[i].count; k++)
@@ -23,7 +23,7 @@ static berlu_status cell_put(store *s, const study *from, size_t c)
     berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO cell VALUES(?,?,?,?)");
     if (status != BERLU_OK)
         return status;
-    settings_join(&settings, &from->cells[c].settings);
+    store_settings_text(&settings, &from->cells[c].settings);
     if ((status = text_status(&settings)) != BERLU_OK) {
         sqlite3_finalize(q);
         text_free(&settings);

@@ -15,6 +15,16 @@ code=0
 "$berlu" study run "$study" --dir cut --threads 1 --quiet | grep -q "6 done, 0 waiting"
 "$berlu" study run "$study" --dir cut --threads 1 2>again | grep -q "6 done, 0 waiting"
 [ ! -s again ] # no measurement is announced
+# Cells that were measured with other settings are not taken for these, and a cell that is not there is no cell.
+refused() { # WORDS ARGUMENTS...
+    words=$1 code=0
+    shift
+    "$berlu" study run "$study" --dir cut "$@" >/dev/null 2>message || code=$?
+    [ $code = 2 ]
+    grep -q "$words" message
+}
+refused "gelu was measured with other settings" --set batch=8
+refused "no cell's label holds this" --only tanh
 "$berlu" study report cut --out page >/dev/null
 [ "$(grep -c . page/cost.csv)" = 8 ]
 [ -s page/cost.md ]
