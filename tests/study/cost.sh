@@ -11,9 +11,11 @@ cd "$folder"
 code=0
 "$berlu" study run "$study" --dir cut --threads 1 --for 0.1s --quiet >/dev/null || code=$?
 [ $code = 3 ]
-"$berlu" study status "$study" --dir cut | grep -q "6 measurements: 1 done, 5 waiting"
-"$berlu" study run "$study" --dir cut --threads 1 --quiet | grep -q "6 done, 0 waiting"
-"$berlu" study run "$study" --dir cut --threads 1 2>again | grep -q "6 done, 0 waiting"
+"$berlu" study status "$study" --dir cut | grep -q "8 measurements: 1 done, 7 waiting"
+"$berlu" study run "$study" --dir cut --threads 1 2>shown | grep -q "8 done, 0 waiting"
+# Each round begins with another cell, and the first cell's second measurement is half a round from its first.
+[ "$(sed 's/.*: round //' shown | tr '\n' ' ')" = "1, relu 1, gelu 1, berlu 2, relu 2, gelu 2, berlu 2, gelu " ]
+"$berlu" study run "$study" --dir cut --threads 1 2>again | grep -q "8 done, 0 waiting"
 [ ! -s again ] # no measurement is announced
 # Cells that were measured with other settings are not taken for these, and a cell that is not there is no cell.
 refused() { # WORDS ARGUMENTS...
@@ -26,12 +28,12 @@ refused() { # WORDS ARGUMENTS...
 refused "gelu was measured with other settings" --set batch=8
 refused "no cell's label holds this" --only tanh
 "$berlu" study report cut --out page >/dev/null
-[ "$(grep -c . page/cost.csv)" = 8 ]
+[ "$(grep -c . page/cost.csv)" = 11 ]
 [ -s page/cost.md ]
-# gelu at input and both, the same again, berlu at all three policies; two rounds each. The reference differs from itself by 0.
+# gelu at input and both, the same again, relu and berlu at all three policies; two rounds each.
 awk -F'"?,"?' 'NR > 1 { name = $4 "/" $5; rounds[name] = $6; kept[name] = $11; forward[name] = $7 }
     END { n = 0; for (k in rounds) { n++; if (rounds[k] != 2 || !(forward[k] > 0) || !(kept[k] > 0)) exit 1 }
-          if (n != 7 || !(kept["gelu/both"] > kept["gelu/input"]) || kept["gelu (again)/input"] != kept["gelu/input"]) exit 1 }' page/cost.csv
+          if (n != 10 || !(kept["gelu/both"] > kept["gelu/input"]) || kept["gelu (again)/input"] != kept["gelu/input"]) exit 1 }' page/cost.csv
 code=0
 "$berlu" study list "$study" --dir cut 2>message || code=$?
 [ $code = 2 ]
@@ -40,4 +42,4 @@ grep -q "kind cost" message
 "$berlu" study merge cut --out merged >/dev/null
 "$berlu" study report merged --out other --format csv >/dev/null
 cmp page/cost.csv other/cost.csv
-echo "six measurements, cut and resumed"
+echo "eight measurements, cut and resumed"
