@@ -49,6 +49,7 @@ char **study_cost_command(arena *memory, const study *s, size_t cell, const stud
 
 /* Refuses a study whose cells were measured with other settings than they have now. */
 berlu_status store_check_cost(store *s, const study *from);
+berlu_status store_count_cost(store *s, size_t *out); /* measurements of all studies */
 berlu_status store_put_cost(store *s, const char *name, const cost_row *rows, size_t count);
 
 typedef struct store_cost {

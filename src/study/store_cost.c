@@ -76,6 +76,15 @@ static berlu_status row_put(store *s, const char *name, const cost_row *r)
     return store_step(s, q);
 }
 
+berlu_status store_count_cost(store *s, size_t *out)
+{
+    *out = 0;
+    if (!store_has_table(s, "main", "cost"))
+        return BERLU_OK;
+    return store_count(s, out, "SELECT count(*) FROM (SELECT DISTINCT study, machine, cell, again, round FROM cost)",
+                       NULL, NULL);
+}
+
 berlu_status store_put_cost(store *s, const char *name, const cost_row *rows, size_t count)
 {
     berlu_status status = BERLU_OK;

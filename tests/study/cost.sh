@@ -39,7 +39,15 @@ code=0
 [ $code = 2 ]
 grep -q "kind cost" message
 # Merged, the rows are the same.
-"$berlu" study merge cut --out merged >/dev/null
+"$berlu" study merge cut --out merged | grep -q "^0 runs and 8 measurements of costs added to merged"
+"$berlu" study pack cut --out cut.tar | grep -q "^0 runs and 8 measurements of costs packed into"
+"$berlu" study merge cut.tar --out merged | grep -q "^0 runs added to merged"
 "$berlu" study report merged --out other --format csv >/dev/null
 cmp page/cost.csv other/cost.csv
+# Another batch is another cost.
+"$berlu" study run "$study" --dir batch --threads 1 --set batch=8 --for 0.1s --quiet >/dev/null || [ $? = 3 ]
+code=0
+"$berlu" study merge batch --out merged 2>message || code=$?
+[ $code = 2 ]
+grep -q "the costs of gelu were measured with other settings" message
 echo "eight measurements, cut and resumed"
