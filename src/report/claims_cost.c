@@ -31,6 +31,16 @@ static int first_is_gelu(const table *t, size_t row)
     return strcmp(table_word_at(t, first, "cell"), "gelu") == 0;
 }
 
+/* Rounds that are missing decide nothing, but who looked before them could stop where it suits. */
+static int lacks_rounds(const evidence *e, size_t row)
+{
+    const char *name = table_word_at(e->cost, row, "study");
+    for (size_t i = 0; i < e->v->count; i++)
+        if (strcmp(e->v->studies[i].of->name, name) == 0)
+            return table_number_at(e->cost, row, "rounds") < e->v->studies[i].rounds;
+    return 0;
+}
+
 static berlu_status words_add(claim_result *r, const evidence *e, size_t row, const char *words)
 {
     const table *t = e->cost;
@@ -42,7 +52,7 @@ static berlu_status words_add(claim_result *r, const evidence *e, size_t row, co
     if (!strstr(r->studies, name))
         r->studies = arena_printf(e->memory, "%s%s%s", r->studies, *r->studies ? ", " : "", name);
     r->n = (size_t)table_number_at(t, row, "rounds");
-    r->why = "";
+    r->why = r->partial ? r->why : "";
     return r->figures && r->studies ? BERLU_OK : BERLU_ERR_MEMORY;
 }
 
@@ -67,6 +77,10 @@ static berlu_status time_judge(claim_result *r, const evidence *e, const char *w
                               ? CLAIM_NOT_HELD /* the paper's difference would have been visible */
                               : CLAIM_UNDECIDED;
         word = claim_worst(word, here);
+        if (lacks_rounds(e, row)) {
+            r->partial = 1;
+            r->why = "fewer rounds than registered";
+        }
         r->size = strcmp(r->size, "outside") == 0 || !(low <= paper && paper <= high) ? "outside" : "inside";
         TRY(words_add(r, e, row,
                       arena_printf(e->memory, "%+.2f %% [%+.2f, %+.2f] of GELU's %s time, A/A within %.2f", value, low,

@@ -472,6 +472,31 @@ static void a_cost_must_exceed_the_noise_of_the_first_cell(void **state)
     }
 }
 
+static void a_claim_about_costs_is_partial_before_the_last_round(void **state)
+{
+    (void)state;
+    static const cost_line lines[] = {
+        {"gelu", 0, 0, 100e6, 0}, {"gelu (again)", 0.5, 0, 100e6, 0}, {"berlu", -6, 4, 90e6, 0}};
+    static const struct {
+        const char *yaml;
+        int partial; /* the table has seven rounds */
+    } cases[] = {{"study: priced\nkind: cost\nrounds: 8\n", 1}, {"study: priced\nkind: cost\n", 0}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        arena memory = {0};
+        store_contents contents;
+        report r;
+        table t = cost_table(&memory, lines, COUNT(lines));
+        synthetic_make(&contents, &(synthetic){.yaml = cases[i].yaml});
+        contents.studies[0].name = "priced";
+        assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
+        is(&r, 14, "held");
+        assert_int_equal(claim(&r, 14)->partial, cases[i].partial);
+        assert_string_equal(claim(&r, 14)->why, cases[i].partial ? "fewer rounds than registered" : "");
+        done(&r, &contents);
+        arena_free(&memory);
+    }
+}
+
 /* A process more or less has some pages more or less. */
 static void memory_that_is_planned_equal_is_not_less_however_it_was_measured(void **state)
 {
@@ -745,6 +770,7 @@ int main(void)
         cmocka_unit_test(flatness_is_judged_by_sharpness_and_eigenvalues_together),
         cmocka_unit_test(flatness_needs_every_registered_run_measured_alike),
         cmocka_unit_test(a_cost_must_exceed_the_noise_of_the_first_cell),
+        cmocka_unit_test(a_claim_about_costs_is_partial_before_the_last_round),
         cmocka_unit_test(memory_that_is_planned_equal_is_not_less_however_it_was_measured),
         cmocka_unit_test(noise_above_the_papers_difference_decides_nothing),
         cmocka_unit_test(a_difference_to_another_program_is_the_first_line),
