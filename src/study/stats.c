@@ -1,10 +1,12 @@
 /* stats.c - samples, contrasts between them, and the tests of a report.
  * SPDX-License-Identifier: MIT
  *
- * A contrast is judged by the deviation pooled over all comparable cells: seeds hardly pair
- * (correlations of 0.0 to 0.2), so a paired test would discard half of the degrees of freedom, and
- * the deviation of three values alone is a poor estimate. Where Levene's test rejects equal
- * deviations at 0.01, Welch's test replaces it. Begin with stats_contrast_make(). */
+ * A contrast is judged by the deviation pooled over all comparable cells: the deviation of three
+ * values alone is a poor estimate, and a paired test would discard half of the degrees of freedom.
+ * Pairs are not used: how much seeds have in common is not known beforehand (docs/results:
+ * correlations of 0.2 to 0.8), and without them the interval is too wide rather than too narrow.
+ * Where Levene's test rejects equal deviations at 0.01, Welch's test replaces it. Begin with
+ * stats_contrast_make(). */
 #include <assert.h>
 #include <math.h>
 
