@@ -398,6 +398,7 @@ static void flatness_needs_every_registered_run_measured_alike(void **state)
 typedef struct cost_line {
     const char *cell;
     double forward, backward, bytes, planned; /* planned 0: not known */
+    const char *keep;                         /* NULL: input */
 } cost_line;
 
 static const char *const cost_columns[] = {"study",
@@ -425,7 +426,7 @@ static table cost_table(arena *memory, const cost_line *lines, size_t count)
         table_word(&t, "priced");
         table_word(&t, "a machine");
         table_word(&t, lines[i].cell);
-        table_word(&t, "input");
+        table_word(&t, lines[i].keep ? lines[i].keep : "input");
         table_number(&t, 7, 0);
         table_number(&t, 50, 1);
         table_number(&t, 100, 1);
@@ -442,10 +443,10 @@ static table cost_table(arena *memory, const cost_line *lines, size_t count)
 static void a_cost_must_exceed_the_noise_of_the_first_cell(void **state)
 {
     (void)state;
-    cost_line lines[] = {{"gelu", 0, 0, 100e6, 0},  {"gelu (again)", 0.5, 0, 100e6, 0},
-                         {"berlu", -6, 4, 90e6, 0}, {"prelu", -5, 4, 80e6, 0},
-                         {"silu", 1, 1, 110e6, 0},  {"elu", 1, 1, 95e6, 0},
-                         {"celu", 1, 1, 95e6, 0},   {"mish", 1, 1, 95e6, 0}};
+    cost_line lines[] = {{"gelu", 0, 0, 100e6, 0, NULL},  {"gelu (again)", 0.5, 0, 100e6, 0, NULL},
+                         {"berlu", -6, 4, 90e6, 0, NULL}, {"prelu", -5, 4, 80e6, 0, NULL},
+                         {"silu", 1, 1, 110e6, 0, NULL},  {"elu", 1, 1, 95e6, 0, NULL},
+                         {"celu", 1, 1, 95e6, 0, NULL},   {"mish", 1, 1, 95e6, 0, NULL}};
     static const struct {
         double forward, backward, bytes;
         const char *c14, *c15, *c16, *size;
@@ -476,7 +477,7 @@ static void a_claim_about_costs_is_partial_before_the_last_round(void **state)
 {
     (void)state;
     static const cost_line lines[] = {
-        {"gelu", 0, 0, 100e6, 0}, {"gelu (again)", 0.5, 0, 100e6, 0}, {"berlu", -6, 4, 90e6, 0}};
+        {"gelu", 0, 0, 100e6, 0, NULL}, {"gelu (again)", 0.5, 0, 100e6, 0, NULL}, {"berlu", -6, 4, 90e6, 0, NULL}};
     static const struct {
         const char *yaml;
         int partial; /* the table has seven rounds */
@@ -501,7 +502,7 @@ static void a_claim_about_costs_is_partial_before_the_last_round(void **state)
 static void memory_that_is_planned_equal_is_not_less_however_it_was_measured(void **state)
 {
     (void)state;
-    cost_line lines[] = {{"gelu", 0, 0, 100e6, 95e6}, {"berlu", 0, 0, 99.9e6, 95e6}};
+    cost_line lines[] = {{"gelu", 0, 0, 100e6, 95e6, NULL}, {"berlu", 0, 0, 99.9e6, 95e6, NULL}};
     for (int less = 0; less < 2; less++) {
         arena memory = {0};
         store_contents contents;
@@ -516,10 +517,35 @@ static void memory_that_is_planned_equal_is_not_less_however_it_was_measured(voi
     }
 }
 
+/* GELU cannot be inverted, so it has no row at `output`. */
+static void a_rival_without_a_policy_leaves_no_claim_partial(void **state)
+{
+    (void)state;
+    static const char *const rivals[] = {"gelu", "silu", "elu", "celu", "mish", "prelu", "berlu"};
+    for (size_t missing = 0; missing < 2; missing++) {
+        arena memory = {0};
+        store_contents contents;
+        report r;
+        cost_line lines[COUNT(rivals) + 2];
+        size_t count = 0;
+        for (size_t i = missing; i < COUNT(rivals); i++)
+            lines[count++] = (cost_line){.cell = rivals[i], .bytes = 100e6};
+        lines[count++] = (cost_line){.cell = "prelu", .bytes = 80e6, .keep = "output"};
+        lines[count++] = (cost_line){.cell = "berlu", .bytes = 90e6, .keep = "output"};
+        table t = cost_table(&memory, lines, count);
+        synthetic_make(&contents, &(synthetic){0});
+        assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
+        assert_int_equal(claim(&r, 16)->partial, missing);
+        done(&r, &contents);
+        arena_free(&memory);
+    }
+}
+
 static void noise_above_the_papers_difference_decides_nothing(void **state)
 {
     (void)state;
-    static const cost_line lines[] = {{"gelu", 0, 0, 1, 0}, {"gelu (again)", 30, -30, 1, 0}, {"berlu", 1, -1, 1, 0}};
+    static const cost_line lines[] = {
+        {"gelu", 0, 0, 1, 0, NULL}, {"gelu (again)", 30, -30, 1, 0, NULL}, {"berlu", 1, -1, 1, 0, NULL}};
     arena memory = {0};
     store_contents contents;
     report r;
@@ -573,7 +599,7 @@ static void the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band(vo
 {
     (void)state;
     static const cost_line lines[] = {
-        {"gelu", 0, 0, 100e6, 0}, {"gelu (again)", 0.5, 0, 100e6, 0}, {"berlu", -6, 4, 90e6, 0}};
+        {"gelu", 0, 0, 100e6, 0, NULL}, {"gelu (again)", 0.5, 0, 100e6, 0, NULL}, {"berlu", -6, 4, 90e6, 0, NULL}};
     char folder[FOLDER_PATH], path[FOLDER_PATH], *page;
     size_t size;
     arena memory = {0};
@@ -771,6 +797,7 @@ int main(void)
         cmocka_unit_test(flatness_needs_every_registered_run_measured_alike),
         cmocka_unit_test(a_cost_must_exceed_the_noise_of_the_first_cell),
         cmocka_unit_test(a_claim_about_costs_is_partial_before_the_last_round),
+        cmocka_unit_test(a_rival_without_a_policy_leaves_no_claim_partial),
         cmocka_unit_test(memory_that_is_planned_equal_is_not_less_however_it_was_measured),
         cmocka_unit_test(noise_above_the_papers_difference_decides_nothing),
         cmocka_unit_test(a_difference_to_another_program_is_the_first_line),
