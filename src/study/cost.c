@@ -50,7 +50,8 @@ static void batch_add(arena *memory, char **words, size_t *count, const study *s
     words_add(memory, words, count, "batch", number);
 }
 
-char **study_cost_command(arena *memory, const study *s, size_t cell, const study_cost *how, const char *verb)
+/* The command of one measurement, NULL-terminated; `verb` is "step" or "memory". */
+static char **command_of(arena *memory, const study *s, size_t cell, const study_cost *how, const char *verb)
 {
     const study_cell *c = &s->cells[cell];
     const char *model = study_setting_of(c, "model"), *keep = study_setting_of(c, "keep");
@@ -87,7 +88,7 @@ static berlu_status bench_run(json_t **out, const study_cost *how, const study *
 {
     arena memory = {0};
     text answer = {0}, messages = {0};
-    char **words = study_cost_command(&memory, s, cell, how, verb);
+    char **words = command_of(&memory, s, cell, how, verb);
     berlu_status status;
     TRY_DONE(words ? study_process_run(words, how->device, how->stop, &answer, &messages)
                    : berlu_fail_memory(0, "a command line"));

@@ -42,9 +42,6 @@ berlu_status study_cost_done(size_t *out, store *index, const study *s);
 /* BERLU_ERR_STOPPED after a stop or at the time limit; finished measurements are in the store. */
 berlu_status study_cost_run(const study_cost *how, const study *s, store *index);
 
-/* The command of one measurement, NULL-terminated; `verb` is "step" or "memory". */
-char **study_cost_command(arena *memory, const study *s, size_t cell, const study_cost *how, const char *verb);
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* Refuses a study whose cells were measured with other settings than they have now. */
