@@ -44,6 +44,16 @@ grep -q "kind cost" message
 "$berlu" study merge cut.tar --out merged | grep -q "^0 runs added to merged"
 "$berlu" study report merged --out other --format csv >/dev/null
 cmp page/cost.csv other/cost.csv
+# A terminal's Ctrl-C ends the measuring process itself, maybe first: that is a stop, and no failure.
+"$berlu" study run "$study" --dir stopped --threads 1 --quiet >/dev/null 2>message &
+run=$!
+child=
+while [ -z "$child" ] && kill -0 $run; do child=$(cat /proc/$run/task/$run/children); done
+kill -TERM $child
+code=0
+wait $run || code=$?
+[ $code = 3 ]
+grep -q "stopped" message
 # Another batch is another cost.
 "$berlu" study run "$study" --dir batch --threads 1 --set batch=8 --for 0.1s --quiet >/dev/null || [ $? = 3 ]
 code=0
