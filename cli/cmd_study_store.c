@@ -28,7 +28,7 @@ static berlu_status rebuild_study(options *o)
     if (held)
         TRY_DONE(study_busy(x.folder, &holder));
     TRY_DONE(study_entries_make(&x.runs, &x.s, x.folder)); /* the folders here alone */
-    TRY_DONE(study_index_make(&x));
+    TRY_DONE(study_index_make(&x, 1));
     status = study_answer(o, &x, 0, 0);
 done:
     study_opened_free(&x);

@@ -183,3 +183,22 @@ berlu_status store_put_study(store *s, const study *from, const char *yaml, cons
 done:
     return store_commit(s, status);
 }
+
+berlu_status store_count_lost(store *s, const study *from, const study_entries *runs, size_t *lost)
+{
+    sqlite3_stmt *q;
+    int rc;
+    *lost = 0;
+    TRY(store_prepare(s, &q,
+                      "SELECT DISTINCT m.run FROM member m JOIN run r ON r.key = m.run"
+                      " WHERE m.study=? AND r.state IN ('done','failed')"));
+    store_bind_text(q, 1, from->name);
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
+        const char *key = (const char *)sqlite3_column_text(q, 0);
+        size_t i = 0;
+        while (i < runs->count && key && strcmp(runs->items[i].key, key) != 0)
+            i++;
+        *lost += i == runs->count;
+    }
+    return store_read_end(s, q, rc);
+}
