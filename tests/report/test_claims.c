@@ -271,6 +271,26 @@ static void a_slim_run_sets_the_epochs_of_its_cell(void **state)
     done(&r, &contents);
 }
 
+/* Where a width trains badly its runs scatter, and one deviation for all would hide what the others
+ * show: as for contrasts each pair has its own then. */
+static void a_width_that_scatters_does_not_blur_the_others(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {
+        {"berlu:eps=1e-2", 78, 0}, {"berlu:eps=1e-4", 77, 0}, {"berlu:eps=1e-3", 77, 0},
+        {"berlu:eps=0.1", 77, 0},  {"berlu:eps=0.2", 75, 0},  {"berlu:eps=0.5", 72, 0},
+        {"berlu:eps=1", 70, 0},    {"berlu:eps=5", 60, 0},    {"berlu:eps=10", 50.5, 0}};
+    synthetic s = {.cells = cells, .cell_count = 9, .seeds = 3, .epochs = 2, .spread = 0.2};
+    store_contents contents;
+    report r;
+    synthetic_make(&contents, &s);
+    store_result *runs = contents.studies[0].cells[8].runs;
+    runs[0].top1 = 40.5, runs[2].top1 = 60.5;
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    is(&r, 12, "held");
+    done(&r, &contents);
+}
+
 static void widths_are_judged_by_their_rules(void **state)
 {
     (void)state;
@@ -792,6 +812,7 @@ int main(void)
         cmocka_unit_test(the_papers_settings_come_before_more_seeds),
         cmocka_unit_test(groups_are_cells_of_one_model_data_and_length),
         cmocka_unit_test(a_slim_run_sets_the_epochs_of_its_cell),
+        cmocka_unit_test(a_width_that_scatters_does_not_blur_the_others),
         cmocka_unit_test(widths_are_judged_by_their_rules),
         cmocka_unit_test(flatness_is_judged_by_sharpness_and_eigenvalues_together),
         cmocka_unit_test(flatness_needs_every_registered_run_measured_alike),
