@@ -99,8 +99,8 @@ static double bytes_of(const table *t, size_t row)
     return isnan(peak) ? table_number_at(t, row, "planned_bytes") : peak;
 }
 
-/* Less by plan and as measured, where both are known: a measurement alone differs by some pages from
- * one process to the next. */
+/* Less by plan and as measured, where both are known: a measurement alone differs by some pages
+ * from one process to the next. */
 static int needs_less(const table *t, size_t a, size_t b)
 {
     static const char *const columns[] = {"planned_bytes", "peak_bytes"};

@@ -325,8 +325,8 @@ static void results_lines(text *out, const char *lines)
     }
 }
 
-/* `study run --set` trains with other settings than the file has, and the second file is made of the
- * file's. */
+/* `study run --set` trains with other settings than the file has, and the second file is made of
+ * the file's. */
 static berlu_status settings_check(const study *s, const study_cell *cell, const store_cell *run)
 {
     text file = {0}, here = {0}, there = {0}, differ = {0};

@@ -4,10 +4,10 @@
  * Each cell is measured by `bench step` (forward, backward and update at each `keep` policy) in
  * `rounds` rounds, and once by `bench memory`, each in a process of its own. The cells of a round
  * are measured one after the other and each round begins with another cell, so that a slow phase of
- * the machine affects all of them; the first cell is measured twice a round, half a round apart, and
- * the difference of its two rows (A/A) is the noise that every other difference must exceed. Rows
- * are written to the table `cost` one measurement at a time, so an interrupted study continues where
- * it was. Rows of different machines or settings are never mixed. */
+ * the machine affects all of them; the first cell is measured twice a round, half a round apart,
+ * and the difference of its two rows (A/A) is the noise that every other difference must exceed.
+ * Rows are written to the table `cost` one measurement at a time, so an interrupted study continues
+ * where it was. Rows of different machines or settings are never mixed. */
 #ifndef STUDY_COST_H
 #define STUDY_COST_H
 
