@@ -61,6 +61,8 @@ static berlu_status choose(options *o)
     text content = {0};
     char path[STUDY_PATH + 16];
     size_t i = 0, count = 0, *chosen = NULL;
+    if (options_count(o, "set"))
+        return berlu_fail(BERLU_ERR_ARG, "--set has no effect: the second study is made of the file alone");
     TRY(study_open(&x, o));
     berlu_status status;
     snprintf(path, sizeof path, "%s/study.db", x.folder);

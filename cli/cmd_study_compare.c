@@ -243,7 +243,7 @@ static berlu_status store_contents_of(store_contents *out, study_opened *x)
     char path[STUDY_PATH + 16];
     store *s = NULL;
     if (study_entries_make(&x->runs, &x->s, x->folder) == BERLU_OK)
-        (void)study_index_make(x);
+        (void)study_index_make(x, 0);
     else
         fprintf(stderr, "note: %s\n", berlu_last_error());
     snprintf(path, sizeof path, "%s/study.db", x->folder);

@@ -179,6 +179,7 @@ static berlu_status cost_start(study_opened *x, const options *o, store *index)
                       .context = &quiet};
     TRY(time_parse(&how.seconds, options_string(o, "for")));
     TRY(program_path(program));
+    TRY(store_check_cost(index, &x->s));
     TRY(store_put_study(index, &x->s, x->yaml, &(study_entries){0}));
     return study_cost_run(&how, &x->s, index);
 }
@@ -262,22 +263,11 @@ static void landscapes_note(const study_opened *x)
                 missing, first->path);
 }
 
-static berlu_status only_check(const study *s, const char *only)
-{
-    for (size_t i = 0; i < s->cell_count; i++)
-        if (!only || strstr(s->cells[i].label, only))
-            return BERLU_OK;
-    return berlu_fail(BERLU_ERR_ARG,
-                      "--only %s: no cell's label holds this; the first is '%s', --dry-run lists them all", only,
-                      s->cell_count ? s->cells[0].label : "");
-}
-
 static berlu_status train_study(study_opened *x, const options *o)
 {
     int slots = 0;
     size_t counts[STUDY_STATES] = {0};
     double began = clock_seconds();
-    TRY(only_check(&x->s, options_string(o, "only")));
     devices_note(&x->s, o);
     if (options_flag(o, "dry-run"))
         return study_plan(o, x);
@@ -294,12 +284,24 @@ static berlu_status train_study(study_opened *x, const options *o)
     return status;
 }
 
+static berlu_status only_check(const study *s, const char *only)
+{
+    for (size_t i = 0; i < s->cell_count; i++)
+        if (!only || strstr(s->cells[i].label, only))
+            return BERLU_OK;
+    return berlu_fail(BERLU_ERR_ARG,
+                      "--only %s: no cell's label holds this; the first is '%s', --dry-run lists them all", only,
+                      s->cell_count ? s->cells[0].label : "");
+}
+
 static berlu_status run_study(options *o)
 {
     study_opened x;
     TRY(words_check(o));
     TRY(study_open(&x, o));
-    berlu_status status = x.s.kind == STUDY_COST ? cost_study(&x, o) : train_study(&x, o);
+    berlu_status status = only_check(&x.s, options_string(o, "only"));
+    if (status == BERLU_OK)
+        status = x.s.kind == STUDY_COST ? cost_study(&x, o) : train_study(&x, o);
     study_opened_free(&x);
     return status;
 }

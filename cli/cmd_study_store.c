@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "output.h"
 #include "plot_target.h"
+#include "study/cost.h"
 #include "study/pack.h"
 #include "study_open.h"
 
@@ -27,7 +28,7 @@ static berlu_status rebuild_study(options *o)
     if (held)
         TRY_DONE(study_busy(x.folder, &holder));
     TRY_DONE(study_entries_make(&x.runs, &x.s, x.folder)); /* the folders here alone */
-    TRY_DONE(study_index_make(&x));
+    TRY_DONE(study_index_make(&x, 1));
     status = study_answer(o, &x, 0, 0);
 done:
     study_opened_free(&x);
@@ -44,27 +45,37 @@ static const option_row pack_rows[] = {
     NO_COMPUTE_ROWS,
     {0}};
 
-static berlu_status count_answer(const options *o, const char *key, size_t count, const char *words)
+/* Runs, and measurements of studies of costs where there are any. */
+static berlu_status count_answer(const options *o, const char *key, size_t runs, size_t costs, const char *words)
 {
     if (options_json(o)) {
         output out;
         output_start(&out);
-        output_int(&out, key, (int64_t)count);
+        output_int(&out, key, (int64_t)runs);
+        output_int(&out, "measurements", (int64_t)costs);
         return output_print(&out);
     }
-    printf("%zu runs %s %s\n", count, words, options_string(o, "out"));
+    printf("%zu runs", runs);
+    if (costs)
+        printf(" and %zu measurements of costs", costs);
+    printf(" %s %s\n", words, options_string(o, "out"));
     return BERLU_OK;
 }
 
 static berlu_status pack_study(options *o)
 {
     char path[STUDY_PATH];
-    size_t count = 0;
+    store *index;
+    size_t runs = 0, costs = 0;
     TRY(target_check("out", options_string(o, "out")));
     TRY(study_store_find(path, options_string(o, "from")));
+    TRY(store_open_read(&index, path));
+    berlu_status status = store_count_cost(index, &costs);
+    store_close(index);
+    TRY(status);
     *strrchr(path, '/') = 0; /* the folder of study.db */
-    TRY(study_pack(path, options_string(o, "out"), &count));
-    return count_answer(o, "packed", count, "packed into");
+    TRY(study_pack(path, options_string(o, "out"), &runs));
+    return count_answer(o, "packed", runs, costs, "packed into");
 }
 
 const command cmd_study_pack = {"study pack", "carry finished runs in one file",
@@ -112,10 +123,12 @@ static berlu_status merge_study(options *o)
 {
     text notes = {0};
     store *index = NULL;
-    size_t all = 0;
+    size_t all = 0, before = 0, costs = 0;
     for (size_t i = 0; i < options_count(o, "stores"); i++)
         TRY(source_check(options_strings(o, "stores")[i]));
     berlu_status status = store_open(&index, options_string(o, "out"), &notes);
+    if (status == BERLU_OK)
+        status = store_count_cost(index, &before);
     for (size_t i = 0; i < options_count(o, "stores") && status == BERLU_OK; i++) {
         size_t added = 0;
         status = source_merge(index, o, options_strings(o, "stores")[i], &added);
@@ -123,13 +136,15 @@ static berlu_status merge_study(options *o)
     }
     if (status == BERLU_OK && options_flag(o, "slim"))
         status = store_slim(index);
+    if (status == BERLU_OK)
+        status = store_count_cost(index, &costs);
     berlu_status closed = store_close(index);
     status = status == BERLU_OK ? closed : status;
     if (notes.data)
         fputs(notes.data, stderr);
     text_free(&notes);
     TRY(status);
-    return count_answer(o, "added", all, "added to");
+    return count_answer(o, "added", all, costs - before, "added to");
 }
 
 const command cmd_study_merge = {"study merge", "add the finished runs of other stores to one",

@@ -204,14 +204,22 @@ berlu_status program_path(char out[STUDY_PATH])
     return BERLU_OK;
 }
 
-berlu_status study_index_make(const study_opened *x)
+berlu_status study_index_make(const study_opened *x, int may_lose)
 {
     text notes = {0};
     store *index = NULL;
+    size_t lost = 0;
     berlu_status status = store_open(&index, x->folder, &notes);
-    if (status == BERLU_OK)
+    if (status == BERLU_OK && !may_lose)
+        status = store_count_lost(index, &x->s, &x->runs, &lost);
+    if (lost)
+        text_add(&notes,
+                 "note: %s/study.db stays as it is: %zu finished runs of %s in it are not the file's (--set, or a "
+                 "file that has changed since); study run makes it the file's\n",
+                 x->folder, lost, x->s.name);
+    else if (status == BERLU_OK)
         status = store_put_study(index, &x->s, x->yaml, &x->runs);
-    for (size_t i = 0; i < x->runs.count && status == BERLU_OK; i++)
+    for (size_t i = 0; i < x->runs.count && status == BERLU_OK && !lost; i++)
         if (x->runs.items[i].same_as == i && x->runs.items[i].state != STUDY_WAITING &&
             !store_is_current(index, &x->runs.items[i]))
             status = store_put_run(index, &x->runs.items[i], NULL);
@@ -251,7 +259,7 @@ berlu_status study_store_find(char path[STUDY_PATH], const char *from)
     if (!indexed && status == BERLU_OK)
         status = study_entries_make(&x.runs, &x.s, x.folder);
     if (!indexed && status == BERLU_OK)
-        status = study_index_make(&x);
+        status = study_index_make(&x, 0);
     snprintf(path, STUDY_PATH, "%.4000s/study.db", x.folder);
     study_opened_free(&x);
     return status;

@@ -47,7 +47,9 @@ berlu_status study_answer(const options *o, const study_opened *x, double second
 /* The same for a study of kind cost, from its store. */
 berlu_status study_cost_answer(const options *o, const study_opened *x, double seconds);
 
-berlu_status study_index_make(const study_opened *x); /* brings the index up to date with the folders */
+/* Brings the index up to date with the folders. A reader's call (`may_lose` 0) leaves an index
+ * alone, with a note, whose finished runs are others than the file's. */
+berlu_status study_index_make(const study_opened *x, int may_lose);
 
 /* BERLU_ERR_BUSY: the scheduler `holder` works in this folder. */
 berlu_status study_busy(const char *folder, const run_record *holder);

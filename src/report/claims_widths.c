@@ -54,7 +54,7 @@ const view_cell *ladder_at(const ladder *l, double eps)
 
 stats_estimate ladder_difference(const ladder *l, const view_cell *a, const view_cell *b)
 {
-    return stats_pooled(sample_values(&a->done), sample_values(&b->done), l->pool, l->pool_count);
+    return stats_difference(sample_values(&a->done), sample_values(&b->done), l->pool, l->pool_count);
 }
 
 static double mean_of(const view_cell *c)

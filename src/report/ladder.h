@@ -20,7 +20,7 @@ berlu_status ladder_find(ladder *out, const view_study *s, size_t first, arena *
 /* The cell at a width, to seven digits; NULL. */
 const view_cell *ladder_at(const ladder *l, double eps);
 
-/* mean of a - mean of b with the deviation pooled over the group. */
+/* mean of a - mean of b, judged as contrasts are over the group. */
 stats_estimate ladder_difference(const ladder *l, const view_cell *a, const view_cell *b);
 
 #endif

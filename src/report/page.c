@@ -170,8 +170,10 @@ static void files_write(text *out, const page_parts *p)
         html_text(out, s->sha256);
         text_string(out, "</code>, registered ");
         html_text(out, s->registered);
-        text_string(out, ", first run ");
-        html_text(out, *s->first_run ? s->first_run : "not yet");
+        if (!p->e->v->studies[i].cost) {
+            text_string(out, ", first run ");
+            html_text(out, *s->first_run ? s->first_run : "not yet");
+        }
         text_string(out, ".</p>\n");
         registered_write(out, s);
         text_string(out, "<pre>");

@@ -226,8 +226,9 @@ void beside_write(text *out, const page_parts *p)
     text_string(
         out,
         "<p class=\"soft\">Accuracy of the last epoch in percent (or the study's metric); failed runs are counted, not "
-        "averaged. Bold: the best mean; bold grey: not distinguishable from it (difference of means with pooled "
-        "deviation, Holm over the table, p at least 0.05; the best was picked after the fact, so this is no "
+        "averaged. Bold: the best mean; bold grey: not distinguishable from it (difference of means, pooled or "
+        "Welch as for contrasts, Holm over the table, p at least 0.05; the best was picked after the fact, so this is "
+        "no "
         "registered test).</p>\n");
     if (table_rows(&p->tables->aa)) {
         table_html(&p->tables->aa, out);

@@ -27,14 +27,6 @@ const paper_claim *paper_claim_at(size_t index)
     return index < COUNT(claims) ? &claims[index] : NULL;
 }
 
-const paper_claim *paper_claim_find(const char *id)
-{
-    for (size_t i = 0; i < COUNT(claims); i++)
-        if (strcmp(claims[i].id, id) == 0)
-            return &claims[i];
-    return NULL;
-}
-
 const paper_row *paper_row_at(size_t index)
 {
     return index < COUNT(rows) ? &rows[index] : NULL;

@@ -27,9 +27,8 @@ typedef struct paper_cost {
     double memory;            /* GB */
 } paper_cost;
 
-const paper_claim *paper_claim_at(size_t index);     /* NULL after the last */
-const paper_claim *paper_claim_find(const char *id); /* NULL when there is none */
-const paper_row *paper_row_at(size_t index);         /* NULL after the last */
+const paper_claim *paper_claim_at(size_t index); /* NULL after the last */
+const paper_row *paper_row_at(size_t index);     /* NULL after the last */
 const paper_cost *paper_cost_at(size_t index);
 
 /* The paper's mean for `data` (cifar10, cifar100, imagenet), `model` (vit, deit, tnt, convnext,

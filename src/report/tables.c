@@ -101,7 +101,7 @@ static berlu_status best_find(const view_study *s, size_t group, size_t *best, d
     for (size_t c = 0; c < s->cell_count; c++)
         if (s->cells[c].group == group && c != *best && s->cells[c].done.count)
             plain[n++] = stats_p(
-                stats_pooled(sample_values(&s->cells[*best].done), sample_values(&s->cells[c].done), cells, count));
+                stats_difference(sample_values(&s->cells[*best].done), sample_values(&s->cells[c].done), cells, count));
     stats_holm(plain + s->cell_count, plain, n);
     n = 0;
     for (size_t c = 0; c < s->cell_count; c++)

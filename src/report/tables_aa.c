@@ -30,7 +30,7 @@ static stats_sample half_of(const sample *s, size_t first, arena *memory)
 static void row_add(table *t, const view_study *s, const char *seeds, stats_sample a, stats_sample b,
                     const stats_sample *pool, size_t count)
 {
-    stats_estimate d = stats_pooled(a, b, pool, count);
+    stats_estimate d = stats_difference(a, b, pool, count);
     stats_interval range = stats_range(d, 0.95);
     table_word(t, s->of->name);
     table_word(t, seeds);

@@ -184,6 +184,8 @@ static berlu_status file_view(view_study *s, arena *memory)
     double margin;
     if (number_parse(word_of(root, "margin", ""), &margin) && margin > 0)
         s->margin = margin;
+    if (!number_parse(word_of(root, "rounds", "7"), &s->rounds))
+        s->rounds = 0;
     s->about = arena_strdup(memory, word_of(root, "about", ""));
     s->metric = arena_strdup(memory, word_of(root, "metric", "top1"));
     s->hypothesis = arena_strdup(memory, word_of(root, "hypothesis", ""));

@@ -42,8 +42,9 @@ typedef struct view_study {
     const char *about, *metric; /* metric: top1, top5 or loss */
     const char *hypothesis;     /* the sentence its predictions are about; "": none */
     double margin;
-    int pilots; /* its description says that contrasts were chosen after pilot runs */
-    int cost;   /* kind: cost */
+    int pilots;    /* its description says that contrasts were chosen after pilot runs */
+    int cost;      /* kind: cost */
+    double rounds; /* in which its costs are measured */
     const char **claims;
     size_t claim_count;
     view_cell *cells;

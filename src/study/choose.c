@@ -7,12 +7,15 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/sha256.h"
 #include "io/yaml.h"
+#include "study/store_internal.h"
 #include "study/study_internal.h"
+#include "train/settings_hash.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -305,6 +308,48 @@ static double mean_of(const store_cell *c, const char *metric)
     return c->count ? sum / (double)c->count : NAN;
 }
 
+/* Lines of settings as the table `cell` has them, without those that change no result and without
+ * where the data lie. */
+static void results_lines(text *out, const char *lines)
+{
+    for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
+        length = strcspn(lines, "\n");
+        char key[64];
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(lines, "=\n"), lines);
+        const setting *row = recipe_find(key);
+        int is_data = strcmp(key, "data") == 0;
+        if (!row || (row->role == SETTING_FREE))
+            continue;
+        text_bytes(out, lines, is_data ? strcspn(lines, ":\n") : length);
+        text_string(out, "\n");
+    }
+}
+
+/* `study run --set` trains with other settings than the file has, and the second file is made of
+ * the file's. */
+static berlu_status settings_check(const study *s, const study_cell *cell, const store_cell *run)
+{
+    text file = {0}, here = {0}, there = {0}, differ = {0};
+    store_settings_text(&file, &cell->settings);
+    results_lines(&here, file.data ? file.data : "");
+    results_lines(&there, run->settings);
+    berlu_status status;
+    TRY_DONE(text_status(&file));
+    TRY_DONE(text_status(&here));
+    TRY_DONE(text_status(&there));
+    size_t count = settings_text_differences(there.data ? there.data : "", here.data ? here.data : "", &differ);
+    TRY_DONE(text_status(&differ));
+    if (count)
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: %s was run with other settings than the file's: %s; put them into it",
+                            s->name, cell->label, differ.data);
+done:
+    text_free(&file);
+    text_free(&here);
+    text_free(&there);
+    text_free(&differ);
+    return status;
+}
+
 static berlu_status complete_check(const study *s, const char *yaml, const store_study *from)
 {
     size_t missing = 0, runs = 0;
@@ -316,6 +361,7 @@ static berlu_status complete_check(const study *s, const char *yaml, const store
         const store_cell *cell = stored(from, s->cells[c].label);
         if (!cell || !cell->count)
             return berlu_fail(BERLU_ERR_INPUT, "%s: the store has no runs of %s", s->name, s->cells[c].label);
+        TRY(settings_check(s, &s->cells[c], cell));
         for (size_t i = 0; i < cell->count; i++) {
             const store_result *r = &cell->runs[i];
             int done = strcmp(r->state, "done") == 0 && !isnan(value_of(r, s->metric));

@@ -18,9 +18,9 @@
 #include "study/store.h"
 
 /* The second study's file, from the results in `from`, which has the study as `s` is (`yaml`).
- * BERLU_ERR_INPUT where there is no section, the store has another file of this name, a run has no
- * result, or a value has no choice. `chosen` (s->cell_count entries) gets the cells, `count` how
- * many. */
+ * BERLU_ERR_INPUT where there is no section, the store has another file of this name, runs had
+ * other settings than the file's, a run has no result, or a value has no choice. `chosen`
+ * (s->cell_count entries) gets the cells, `count` how many. */
 berlu_status study_choose(text *out, const study *s, const char *yaml, const store_study *from, size_t *chosen,
                           size_t *count);
 

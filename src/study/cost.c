@@ -50,7 +50,8 @@ static void batch_add(arena *memory, char **words, size_t *count, const study *s
     words_add(memory, words, count, "batch", number);
 }
 
-char **study_cost_command(arena *memory, const study *s, size_t cell, const study_cost *how, const char *verb)
+/* The command of one measurement, NULL-terminated; `verb` is "step" or "memory". */
+static char **command_of(arena *memory, const study *s, size_t cell, const study_cost *how, const char *verb)
 {
     const study_cell *c = &s->cells[cell];
     const char *model = study_setting_of(c, "model"), *keep = study_setting_of(c, "keep");
@@ -70,7 +71,7 @@ char **study_cost_command(arena *memory, const study *s, size_t cell, const stud
                       c->settings.items[i].values[k]);
     batch_add(memory, words, &count, s, cell);
     words_add(memory, words, &count, "keep", keep ? keep : "all");
-    words_add(memory, words, &count, "steps", "10");
+    words_add(memory, words, &count, "steps", "5"); /* on a GPU each brings twenty more, enqueued at once */
     words_add(memory, words, &count, "seconds", "0.5");
     if (how->threads) {
         snprintf(number, sizeof number, "%d", how->threads);
@@ -87,7 +88,7 @@ static berlu_status bench_run(json_t **out, const study_cost *how, const study *
 {
     arena memory = {0};
     text answer = {0}, messages = {0};
-    char **words = study_cost_command(&memory, s, cell, how, verb);
+    char **words = command_of(&memory, s, cell, how, verb);
     berlu_status status;
     TRY_DONE(words ? study_process_run(words, how->device, how->stop, &answer, &messages)
                    : berlu_fail_memory(0, "a command line"));
@@ -185,12 +186,13 @@ static berlu_status is_done(int *out, store *index, const study *s, size_t cell,
 }
 
 /* The i-th measurement of a round: the cells in turn, from another one each round, and the first
- * cell a second time. */
+ * cell a second time half a round away: side by side the two would differ by less than cells that
+ * are far apart. */
 static void place(const study *s, int round, size_t i, size_t *cell, int *again)
 {
-    size_t at = (i + (size_t)round) % (s->cell_count + 1);
-    *again = at == s->cell_count;
-    *cell = *again ? 0 : at;
+    size_t all = s->cell_count + 1, second = all / 2, at = (i + (size_t)round) % all;
+    *again = at == second;
+    *cell = *again ? 0 : at - (at > second);
 }
 
 berlu_status study_cost_done(size_t *out, store *index, const study *s)

@@ -4,10 +4,10 @@
  * Each cell is measured by `bench step` (forward, backward and update at each `keep` policy) in
  * `rounds` rounds, and once by `bench memory`, each in a process of its own. The cells of a round
  * are measured one after the other and each round begins with another cell, so that a slow phase of
- * the machine affects all of them; the first cell is measured twice a round, and the difference of
- * its two rows (A/A) is the noise that every other difference must exceed. Rows are written to the
- * table `cost` one measurement at a time, so an interrupted study continues where it was. Rows of
- * different machines are never mixed. */
+ * the machine affects all of them; the first cell is measured twice a round, half a round apart,
+ * and the difference of its two rows (A/A) is the noise that every other difference must exceed.
+ * Rows are written to the table `cost` one measurement at a time, so an interrupted study continues
+ * where it was. Rows of different machines or settings are never mixed. */
 #ifndef STUDY_COST_H
 #define STUDY_COST_H
 
@@ -42,11 +42,11 @@ berlu_status study_cost_done(size_t *out, store *index, const study *s);
 /* BERLU_ERR_STOPPED after a stop or at the time limit; finished measurements are in the store. */
 berlu_status study_cost_run(const study_cost *how, const study *s, store *index);
 
-/* The command of one measurement, NULL-terminated; `verb` is "step" or "memory". */
-char **study_cost_command(arena *memory, const study *s, size_t cell, const study_cost *how, const char *verb);
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* Refuses a study whose cells were measured with other settings than they have now. */
+berlu_status store_check_cost(store *s, const study *from);
+berlu_status store_count_cost(store *s, size_t *out); /* measurements of all studies */
 berlu_status store_put_cost(store *s, const char *name, const cost_row *rows, size_t count);
 
 typedef struct store_cost {

@@ -101,6 +101,9 @@ static berlu_status exit_status(int code, const text *err)
 {
     if (WIFEXITED(code) && WEXITSTATUS(code) == 0)
         return text_status(err);
+    /* Ctrl-C in a terminal reaches the child too, maybe before this process has noticed it. */
+    if (WIFSIGNALED(code) && (WTERMSIG(code) == SIGINT || WTERMSIG(code) == SIGTERM || WTERMSIG(code) == SIGHUP))
+        return berlu_fail(BERLU_ERR_STOPPED, "stopped");
     if (WIFSIGNALED(code))
         return berlu_fail(BERLU_ERR_IO, "a worker ended by signal %d", WTERMSIG(code));
     const char *line = last_line(err);

@@ -19,8 +19,9 @@ typedef struct study_process {
 berlu_status study_process_start(study_process *p, char *const *words, int device);
 
 /* Runs a process to its end and collects up to 1 MiB of each output. When *stop becomes non-zero it
- * is sent a SIGTERM, and the status is BERLU_ERR_STOPPED. An exit code other than 0 is
- * BERLU_ERR_INPUT for 2 and BERLU_ERR_IO else, with the last line of its stderr. */
+ * is sent a SIGTERM, and the status is BERLU_ERR_STOPPED, as when another's SIGINT, SIGTERM or
+ * SIGHUP ends it. An exit code other than 0 is BERLU_ERR_INPUT for 2 and BERLU_ERR_IO else, with
+ * the last line of its stderr. */
 berlu_status study_process_run(char *const *words, int device, const atomic_int *stop, text *out, text *err);
 
 #endif

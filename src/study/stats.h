@@ -61,6 +61,10 @@ stats_estimate stats_welch(stats_sample a, stats_sample b); /* mean a - mean b, 
 stats_estimate stats_pooled(stats_sample a, stats_sample b, const stats_sample *cells, size_t count);
 double stats_pooled_deviation(const stats_sample *cells, size_t count, double *df);
 
+/* mean a - mean b as contrasts are judged: pooled, or by Welch where Levene's p over the cells is
+ * below 0.01. */
+stats_estimate stats_difference(stats_sample a, stats_sample b, const stats_sample *cells, size_t count);
+
 /* The mean of a[i] - b[i]; both samples have the same length and the same seeds in the same
  * order. */
 stats_estimate stats_paired(stats_sample a, stats_sample b);

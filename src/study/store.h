@@ -28,6 +28,9 @@ berlu_status store_close(store *s);                          /* NULL is allowed 
 /* The study, its cells, members and contrasts. What was registered earlier and has changed stays,
  * with its time. */
 berlu_status store_put_study(store *s, const study *from, const char *yaml, const study_entries *runs);
+
+/* How many finished runs of the study store_put_study() would take out of it. */
+berlu_status store_count_lost(store *s, const study *from, const study_entries *runs, size_t *lost);
 /* A run as its folder describes it; `error` is the last message of its process, or NULL. */
 berlu_status store_put_run(store *s, const study_entry *run, const char *error);
 /* Whether the store is up to date with a run; finished runs never change. */

@@ -1,7 +1,8 @@
 /* store_cost.c - the table `cost` of a store. SPDX-License-Identifier: MIT
  *
  * A row is one measurement of one cell at one policy in one round. Rows name the machine, and a
- * store takes those of one machine only. */
+ * store takes those of one machine only; a cell, known by its label, keeps the settings that it was
+ * measured with. */
 #include <math.h>
 #include <string.h>
 
@@ -27,6 +28,36 @@ static berlu_status machine_check(store *s, const char *name, const char *machin
     return status;
 }
 
+static berlu_status cell_check(store *s, const study *from, const study_cell *cell)
+{
+    sqlite3_stmt *q = NULL;
+    text settings = {0};
+    berlu_status status;
+    store_settings_text(&settings, &cell->settings);
+    TRY_DONE(text_status(&settings));
+    TRY_DONE(store_prepare(s, &q,
+                           "SELECT 1 FROM cell c WHERE study=?1 AND label=?2 AND settings IS NOT ?3 AND EXISTS"
+                           "(SELECT 1 FROM cost WHERE study=?1 AND cell=?2)"));
+    store_bind_text(q, 1, from->name);
+    store_bind_text(q, 2, cell->label);
+    store_bind_text(q, 3, settings.data);
+    int rc = sqlite3_step(q);
+    status = store_read_end(s, q, rc);
+    if (rc == SQLITE_ROW)
+        status = berlu_fail(BERLU_ERR_INPUT, "%s: %s was measured with other settings; give another --dir", s->path,
+                            cell->label);
+done:
+    text_free(&settings);
+    return status;
+}
+
+berlu_status store_check_cost(store *s, const study *from)
+{
+    for (size_t c = 0; c < from->cell_count; c++)
+        TRY(cell_check(s, from, &from->cells[c]));
+    return BERLU_OK;
+}
+
 static berlu_status row_put(store *s, const char *name, const cost_row *r)
 {
     sqlite3_stmt *q;
@@ -43,6 +74,15 @@ static berlu_status row_put(store *s, const char *name, const cost_row *r)
         store_bind_real(q, (int)i + 7, numbers[i]);
     store_bind_text(q, 14, store_now(now));
     return store_step(s, q);
+}
+
+berlu_status store_count_cost(store *s, size_t *out)
+{
+    *out = 0;
+    if (!store_has_table(s, "main", "cost"))
+        return BERLU_OK;
+    return store_count(s, out, "SELECT count(*) FROM (SELECT DISTINCT study, machine, cell, again, round FROM cost)",
+                       NULL, NULL);
 }
 
 berlu_status store_put_cost(store *s, const char *name, const cost_row *rows, size_t count)

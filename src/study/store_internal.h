@@ -30,6 +30,7 @@ berlu_status store_count(store *s, size_t *out, const char *sql, const char *fir
 berlu_status store_commit(store *s, berlu_status status);            /* or rolls back where the status is a failure */
 int store_has_table(store *s, const char *schema, const char *name); /* -1: cannot be asked; what follows then fails */
 const char *store_now(char out[32]);
+void store_settings_text(text *out, const study_settings *v); /* as the table `cell` has them */
 
 berlu_status store_put_landscape(store *s, const study_entry *run); /* store_landscape.c */
 berlu_status store_read_landscapes(store *s, store_contents *c);

@@ -13,21 +13,35 @@
 #include "io/csv.h"
 #include "study/store_internal.h"
 
-/* Two results of one key must have equal metrics; else one of them is wrong and a report could not
- * tell which. */
-static berlu_status conflicts_check(store *s, const char *path)
+/* Fails with the first name that a query finds; `message` has %s for the path and for the name. */
+static berlu_status none_check(store *s, const char *path, const char *sql, const char *message)
 {
     sqlite3_stmt *q;
     berlu_status status = BERLU_OK;
-    TRY(store_prepare(s, &q,
-                      "SELECT a.run FROM main.final a JOIN other.final b ON a.run = b.run"
-                      " WHERE a.top1 IS NOT b.top1 OR a.loss IS NOT b.loss LIMIT 1"));
+    TRY(store_prepare(s, &q, sql));
     int rc = sqlite3_step(q);
     if (rc == SQLITE_ROW)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: run %s has another result here; neither is taken", path,
-                            (const char *)sqlite3_column_text(q, 0));
+        status = berlu_fail(BERLU_ERR_INPUT, message, path, (const char *)sqlite3_column_text(q, 0));
     berlu_status ended = store_read_end(s, q, rc);
     return status == BERLU_OK ? ended : status;
+}
+
+/* Two results of one key must have equal metrics; else one of them is wrong and a report could not
+ * tell which. Costs of a cell must be of the same settings. */
+static berlu_status conflicts_check(store *s, const char *path)
+{
+    TRY(none_check(s, path,
+                   "SELECT a.run FROM main.final a JOIN other.final b ON a.run = b.run"
+                   " WHERE a.top1 IS NOT b.top1 OR a.loss IS NOT b.loss LIMIT 1",
+                   "%s: run %s has another result here; neither is taken"));
+    if (!store_has_table(s, "other", "cost"))
+        return BERLU_OK;
+    return none_check(s, path,
+                      "SELECT a.label FROM main.cell a JOIN other.cell b ON a.study = b.study AND a.label = b.label"
+                      " WHERE a.settings IS NOT b.settings"
+                      " AND EXISTS(SELECT 1 FROM main.cost c WHERE c.study = a.study AND c.cell = a.label)"
+                      " AND EXISTS(SELECT 1 FROM other.cost c WHERE c.study = a.study AND c.cell = a.label) LIMIT 1",
+                      "%s: the costs of %s were measured with other settings here; none is taken");
 }
 
 /* Tables that stores of earlier versions lack. */

@@ -70,14 +70,19 @@ static berlu_status epochs_read(store *s, store_result *r, arena *memory)
     return store_read_end(s, q, rc);
 }
 
+/* A run whose first folder was lost has begun before its record says: events stay. */
+#define FIRST_EVENTS "(SELECT run, min(time) AS first FROM event GROUP BY run)"
+#define BEGAN        "min(coalesce(r.began, e.first), coalesce(e.first, r.began))"
+
 static berlu_status runs_read(store *s, const char *name, store_cell *cell, arena *memory)
 {
     static const char members[] = "SELECT count(*) FROM member WHERE study=? AND cell=?";
     static const char sql[] =
         "SELECT m.run, coalesce(r.state,'waiting'), r.error, m.seed, f.top1, f.top5, f.loss, f.best_top1, f.train_loss,"
         " f.images_per_s, r.seconds, f.correct, r.device, r.version, r.\"commit\", r.settings,"
-        " r.host, r.data, f.metrics, f.metrics_bytes, r.began"
+        " r.host, r.data, f.metrics, f.metrics_bytes, " BEGAN
         " FROM member m LEFT JOIN run r ON r.key = m.run LEFT JOIN final f ON f.run = m.run"
+        " LEFT JOIN " FIRST_EVENTS " e ON e.run = m.run"
         " WHERE m.study=? AND m.cell=? ORDER BY m.seed";
     sqlite3_stmt *q;
     size_t most;
@@ -198,8 +203,9 @@ static berlu_status first_run_read(store *s, store_study *t, arena *memory)
 {
     sqlite3_stmt *q;
     t->first_run = "";
-    berlu_status status =
-        store_prepare(s, &q, "SELECT min(r.began) FROM member m JOIN run r ON r.key = m.run WHERE m.study=?");
+    berlu_status status = store_prepare(s, &q,
+                                        "SELECT min(" BEGAN ") FROM member m LEFT JOIN run r ON r.key = m.run"
+                                        " LEFT JOIN " FIRST_EVENTS " e ON e.run = m.run WHERE m.study=?");
     if (status != BERLU_OK)
         return status;
     store_bind_text(q, 1, t->name);

@@ -9,7 +9,7 @@
 
 #include "study/store_internal.h"
 
-static void settings_join(text *out, const study_settings *v)
+void store_settings_text(text *out, const study_settings *v)
 {
     for (size_t i = 0; i < v->count; i++)
         for (size_t k = 0; k < v->items[i].count; k++)
@@ -23,7 +23,7 @@ static berlu_status cell_put(store *s, const study *from, size_t c)
     berlu_status status = store_prepare(s, &q, "INSERT OR REPLACE INTO cell VALUES(?,?,?,?)");
     if (status != BERLU_OK)
         return status;
-    settings_join(&settings, &from->cells[c].settings);
+    store_settings_text(&settings, &from->cells[c].settings);
     if ((status = text_status(&settings)) != BERLU_OK) {
         sqlite3_finalize(q);
         text_free(&settings);
@@ -182,4 +182,23 @@ berlu_status store_put_study(store *s, const study *from, const char *yaml, cons
         TRY_DONE(member_put(s, from, &runs->items[r]));
 done:
     return store_commit(s, status);
+}
+
+berlu_status store_count_lost(store *s, const study *from, const study_entries *runs, size_t *lost)
+{
+    sqlite3_stmt *q;
+    int rc;
+    *lost = 0;
+    TRY(store_prepare(s, &q,
+                      "SELECT DISTINCT m.run FROM member m JOIN run r ON r.key = m.run"
+                      " WHERE m.study=? AND r.state IN ('done','failed')"));
+    store_bind_text(q, 1, from->name);
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
+        const char *key = (const char *)sqlite3_column_text(q, 0);
+        size_t i = 0;
+        while (i < runs->count && key && strcmp(runs->items[i].key, key) != 0)
+            i++;
+        *lost += i == runs->count;
+    }
+    return store_read_end(s, q, rc);
 }

@@ -271,6 +271,26 @@ static void a_slim_run_sets_the_epochs_of_its_cell(void **state)
     done(&r, &contents);
 }
 
+/* Where a width trains badly its runs scatter, and one deviation for all would hide what the others
+ * show: as for contrasts each pair has its own then. */
+static void a_width_that_scatters_does_not_blur_the_others(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {
+        {"berlu:eps=1e-2", 78, 0}, {"berlu:eps=1e-4", 77, 0}, {"berlu:eps=1e-3", 77, 0},
+        {"berlu:eps=0.1", 77, 0},  {"berlu:eps=0.2", 75, 0},  {"berlu:eps=0.5", 72, 0},
+        {"berlu:eps=1", 70, 0},    {"berlu:eps=5", 60, 0},    {"berlu:eps=10", 50.5, 0}};
+    synthetic s = {.cells = cells, .cell_count = 9, .seeds = 3, .epochs = 2, .spread = 0.2};
+    store_contents contents;
+    report r;
+    synthetic_make(&contents, &s);
+    store_result *runs = contents.studies[0].cells[8].runs;
+    runs[0].top1 = 40.5, runs[2].top1 = 60.5;
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    is(&r, 12, "held");
+    done(&r, &contents);
+}
+
 static void widths_are_judged_by_their_rules(void **state)
 {
     (void)state;
@@ -397,13 +417,25 @@ static void flatness_needs_every_registered_run_measured_alike(void **state)
 
 typedef struct cost_line {
     const char *cell;
-    double forward, backward, bytes;
+    double forward, backward, bytes, planned; /* planned 0: not known */
+    const char *keep;                         /* NULL: input */
 } cost_line;
 
-static const char *const cost_columns[] = {"study",           "machine",      "cell",         "keep",
-                                           "rounds",          "forward_ms",   "backward_ms",  "peak_bytes",
-                                           "forward_percent", "forward_low",  "forward_high", "backward_percent",
-                                           "backward_low",    "backward_high"};
+static const char *const cost_columns[] = {"study",
+                                           "machine",
+                                           "cell",
+                                           "keep",
+                                           "rounds",
+                                           "forward_ms",
+                                           "backward_ms",
+                                           "peak_bytes",
+                                           "planned_bytes",
+                                           "forward_percent",
+                                           "forward_low",
+                                           "forward_high",
+                                           "backward_percent",
+                                           "backward_low",
+                                           "backward_high"};
 
 /* Percents with intervals of one percent to both sides; the second measurement of gelu is the
  * noise. */
@@ -414,11 +446,12 @@ static table cost_table(arena *memory, const cost_line *lines, size_t count)
         table_word(&t, "priced");
         table_word(&t, "a machine");
         table_word(&t, lines[i].cell);
-        table_word(&t, "input");
+        table_word(&t, lines[i].keep ? lines[i].keep : "input");
         table_number(&t, 7, 0);
         table_number(&t, 50, 1);
         table_number(&t, 100, 1);
         table_number(&t, lines[i].bytes, 0);
+        table_number(&t, lines[i].planned > 0 ? lines[i].planned : NAN, 0);
         for (int k = 0; k < 2; k++)
             for (int side = 0; side < 3; side++)
                 table_number(&t, (k ? lines[i].backward : lines[i].forward) + (side == 1 ? -1 : side == 2), 2);
@@ -430,10 +463,10 @@ static table cost_table(arena *memory, const cost_line *lines, size_t count)
 static void a_cost_must_exceed_the_noise_of_the_first_cell(void **state)
 {
     (void)state;
-    cost_line lines[] = {{"gelu", 0, 0, 100e6},  {"gelu (again)", 0.5, 0, 100e6},
-                         {"berlu", -6, 4, 90e6}, {"prelu", -5, 4, 80e6},
-                         {"silu", 1, 1, 110e6},  {"elu", 1, 1, 95e6},
-                         {"celu", 1, 1, 95e6},   {"mish", 1, 1, 95e6}};
+    cost_line lines[] = {{"gelu", 0, 0, 100e6, 0, NULL},  {"gelu (again)", 0.5, 0, 100e6, 0, NULL},
+                         {"berlu", -6, 4, 90e6, 0, NULL}, {"prelu", -5, 4, 80e6, 0, NULL},
+                         {"silu", 1, 1, 110e6, 0, NULL},  {"elu", 1, 1, 95e6, 0, NULL},
+                         {"celu", 1, 1, 95e6, 0, NULL},   {"mish", 1, 1, 95e6, 0, NULL}};
     static const struct {
         double forward, backward, bytes;
         const char *c14, *c15, *c16, *size;
@@ -460,10 +493,79 @@ static void a_cost_must_exceed_the_noise_of_the_first_cell(void **state)
     }
 }
 
+static void a_claim_about_costs_is_partial_before_the_last_round(void **state)
+{
+    (void)state;
+    static const cost_line lines[] = {
+        {"gelu", 0, 0, 100e6, 0, NULL}, {"gelu (again)", 0.5, 0, 100e6, 0, NULL}, {"berlu", -6, 4, 90e6, 0, NULL}};
+    static const struct {
+        const char *yaml;
+        int partial; /* the table has seven rounds */
+    } cases[] = {{"study: priced\nkind: cost\nrounds: 8\n", 1}, {"study: priced\nkind: cost\n", 0}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        arena memory = {0};
+        store_contents contents;
+        report r;
+        table t = cost_table(&memory, lines, COUNT(lines));
+        synthetic_make(&contents, &(synthetic){.yaml = cases[i].yaml});
+        contents.studies[0].name = "priced";
+        assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
+        is(&r, 14, "held");
+        assert_int_equal(claim(&r, 14)->partial, cases[i].partial);
+        assert_string_equal(claim(&r, 14)->why, cases[i].partial ? "fewer rounds than registered" : "");
+        done(&r, &contents);
+        arena_free(&memory);
+    }
+}
+
+/* A process more or less has some pages more or less. */
+static void memory_that_is_planned_equal_is_not_less_however_it_was_measured(void **state)
+{
+    (void)state;
+    cost_line lines[] = {{"gelu", 0, 0, 100e6, 95e6, NULL}, {"berlu", 0, 0, 99.9e6, 95e6, NULL}};
+    for (int less = 0; less < 2; less++) {
+        arena memory = {0};
+        store_contents contents;
+        report r;
+        lines[1].planned = less ? 94e6 : 95e6;
+        table t = cost_table(&memory, lines, COUNT(lines));
+        synthetic_make(&contents, &(synthetic){0});
+        assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
+        is(&r, 16, less ? "held" : "not held");
+        done(&r, &contents);
+        arena_free(&memory);
+    }
+}
+
+/* GELU cannot be inverted, so it has no row at `output`. */
+static void a_rival_without_a_policy_leaves_no_claim_partial(void **state)
+{
+    (void)state;
+    static const char *const rivals[] = {"gelu", "silu", "elu", "celu", "mish", "prelu", "berlu"};
+    for (size_t missing = 0; missing < 2; missing++) {
+        arena memory = {0};
+        store_contents contents;
+        report r;
+        cost_line lines[COUNT(rivals) + 2];
+        size_t count = 0;
+        for (size_t i = missing; i < COUNT(rivals); i++)
+            lines[count++] = (cost_line){.cell = rivals[i], .bytes = 100e6};
+        lines[count++] = (cost_line){.cell = "prelu", .bytes = 80e6, .keep = "output"};
+        lines[count++] = (cost_line){.cell = "berlu", .bytes = 90e6, .keep = "output"};
+        table t = cost_table(&memory, lines, count);
+        synthetic_make(&contents, &(synthetic){0});
+        assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
+        assert_int_equal(claim(&r, 16)->partial, missing);
+        done(&r, &contents);
+        arena_free(&memory);
+    }
+}
+
 static void noise_above_the_papers_difference_decides_nothing(void **state)
 {
     (void)state;
-    static const cost_line lines[] = {{"gelu", 0, 0, 1}, {"gelu (again)", 30, -30, 1}, {"berlu", 1, -1, 1}};
+    static const cost_line lines[] = {
+        {"gelu", 0, 0, 1, 0, NULL}, {"gelu (again)", 30, -30, 1, 0, NULL}, {"berlu", 1, -1, 1, 0, NULL}};
     arena memory = {0};
     store_contents contents;
     report r;
@@ -516,7 +618,8 @@ static void a_difference_to_another_program_is_the_first_line(void **state)
 static void the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band(void **state)
 {
     (void)state;
-    static const cost_line lines[] = {{"gelu", 0, 0, 100e6}, {"gelu (again)", 0.5, 0, 100e6}, {"berlu", -6, 4, 90e6}};
+    static const cost_line lines[] = {
+        {"gelu", 0, 0, 100e6, 0, NULL}, {"gelu (again)", 0.5, 0, 100e6, 0, NULL}, {"berlu", -6, 4, 90e6, 0, NULL}};
     char folder[FOLDER_PATH], path[FOLDER_PATH], *page;
     size_t size;
     arena memory = {0};
@@ -709,10 +812,14 @@ int main(void)
         cmocka_unit_test(the_papers_settings_come_before_more_seeds),
         cmocka_unit_test(groups_are_cells_of_one_model_data_and_length),
         cmocka_unit_test(a_slim_run_sets_the_epochs_of_its_cell),
+        cmocka_unit_test(a_width_that_scatters_does_not_blur_the_others),
         cmocka_unit_test(widths_are_judged_by_their_rules),
         cmocka_unit_test(flatness_is_judged_by_sharpness_and_eigenvalues_together),
         cmocka_unit_test(flatness_needs_every_registered_run_measured_alike),
         cmocka_unit_test(a_cost_must_exceed_the_noise_of_the_first_cell),
+        cmocka_unit_test(a_claim_about_costs_is_partial_before_the_last_round),
+        cmocka_unit_test(a_rival_without_a_policy_leaves_no_claim_partial),
+        cmocka_unit_test(memory_that_is_planned_equal_is_not_less_however_it_was_measured),
         cmocka_unit_test(noise_above_the_papers_difference_decides_nothing),
         cmocka_unit_test(a_difference_to_another_program_is_the_first_line),
         cmocka_unit_test(the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band),

@@ -66,6 +66,12 @@ refuses "has another file of this study" "$berlu" study choose other.yaml --dir 
 refuses "has no section choose" "$berlu" study choose second.yaml --dir plain --out third.yaml
 [ ! -e third.yaml ]
 
+# Nor runs that were made with other settings than the file has.
+"$berlu" study run first.yaml --dir longer --jobs 2 --quiet --set epochs=2 --set data_on=host >/dev/null 2>&1 || true
+refuses "gelu, 1e-5 was run with other settings than the file's: epochs (2, not 1); put" "$berlu" study choose first.yaml --dir longer --out third.yaml
+refuses "set has no effect" "$berlu" study choose first.yaml --dir longer --set epochs=2 --out third.yaml
+[ ! -e third.yaml ]
+
 # The rates of the project: the section is right, and its seeds are nobody's.
 "$berlu" study run "$studies/rates.yaml" --dry-run --set data=synthetic --set synthetic_images=8192 --set batch=16 --set device=cpu |
     grep -q "^rates: 40 runs"

@@ -67,3 +67,18 @@ refuses "is a pack; .berlu study merge all.tar --out DIR" report all.tar --out p
 [ ! -e runs ]
 [ ! -e page ]
 [ ! -e joined ]
+# Runs made with --set are not the file's: who reads by the file leaves them in the index, with a note.
+cat >set.yaml <<'END'
+study: set
+base: {model: linear, image_size: 8, data: synthetic, synthetic_images: 64, epochs: 1, warmup: 0, batch: 16}
+axes: {lr: [1e-3, 1e-2]}
+seeds: 2
+END
+"$berlu" study run set.yaml --set epochs=2 --quiet | grep -q "4 done"
+for verb in "compare set.yaml --a lr=1e-3 --b lr=1e-2" "report set.yaml --out page" "pack set.yaml --out set.tar"; do
+    "$berlu" study $verb >answer 2>message
+    grep -q "study.db stays as it is: 4 finished runs of set in it are not the file's" message
+    "$berlu" study report runs/set --out page | grep -q "4 of 4 runs done"
+done
+"$berlu" study rebuild set.yaml >/dev/null # the file's own, which have not run
+"$berlu" study report runs/set --out page | grep -q "0 of 4 runs done"

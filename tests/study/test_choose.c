@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "study/choose.h"
+#include "study/store_internal.h"
 #include "support/fail.h"
 
 enum { FUNCTIONS = 2, RATES = 3, CELLS = FUNCTIONS * RATES, SEEDS = 2 };
@@ -38,6 +39,7 @@ typedef struct fixture {
     char yaml[2048];
     study s;
     store_result runs[CELLS][SEEDS];
+    char settings[CELLS][512];
     store_cell cells[CELLS];
     store_study stored;
 } fixture;
@@ -56,7 +58,13 @@ static void fixture_make(fixture *f, const char *more, const double values[CELLS
             f->runs[c][i] = (store_result){
                 .key = keys[c * SEEDS + i], .state = "done", .seed = (int64_t)i, .top1 = value, .loss = 100 - value};
         }
-        f->cells[c] = (store_cell){.label = f->s.cells[c].label, .runs = f->runs[c], .count = SEEDS};
+        text settings = {0};
+        store_settings_text(&settings, &f->s.cells[c].settings);
+        assert_non_null(settings.data);
+        snprintf(f->settings[c], sizeof f->settings[c], "%s", settings.data);
+        text_free(&settings);
+        f->cells[c] =
+            (store_cell){.label = f->s.cells[c].label, .settings = f->settings[c], .runs = f->runs[c], .count = SEEDS};
     }
     f->stored = (store_study){.name = "first", .yaml = f->yaml, .sha256 = "ab", .cells = f->cells, .cell_count = CELLS};
 }

@@ -172,6 +172,36 @@ static void a_slim_store_has_at_most_20_kb_a_run(void **state)
     text_free(&notes);
 }
 
+/* A run that was cut, lost with its machine and made again elsewhere began when it was cut at the
+ * latest: what is registered in between came after it. */
+static void a_run_began_at_its_first_event(void **state)
+{
+    fixture *f = *state;
+    store *s = NULL;
+    store_contents c;
+    text notes = {0};
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    assert_int_equal(store_open(&s, f->folder, &notes), BERLU_OK);
+    text_free(&notes);
+    assert_int_equal(store_exec(s, "UPDATE run SET began = '2026-11-17T03:03:49Z';"
+                                   "INSERT INTO event SELECT '2026-11-16T06:18:52Z', min(key), 'cut' FROM run;"
+                                   "INSERT INTO event SELECT '2026-11-18T00:00:00Z', max(key), 'done' FROM run"),
+                     BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    assert_int_equal(contents_read(&c, f->folder), BERLU_OK);
+    assert_string_equal(c.studies[0].first_run, "2026-11-16T06:18:52Z");
+    size_t first = 0, all = 0;
+    for (size_t i = 0; i < c.studies[0].cell_count; i++)
+        for (size_t k = 0; k < c.studies[0].cells[i].count; k++) {
+            const char *began = c.studies[0].cells[i].runs[k].began;
+            first += strcmp(began, "2026-11-16T06:18:52Z") == 0;
+            all += strcmp(began, "2026-11-16T06:18:52Z") == 0 || strcmp(began, "2026-11-17T03:03:49Z") == 0;
+        }
+    assert_int_equal(first, 1);
+    assert_int_equal(all, 2);
+    store_contents_free(&c);
+}
+
 /* The epochs of a run's metrics in a store, as one text: "0 1 2 ". */
 static char *epochs_of(const char *folder, size_t run)
 {
@@ -591,6 +621,7 @@ int main(void)
         CASE(another_writer_is_exit_4_for_a_while),
         CASE(a_full_disk_is_an_error_and_loses_nothing),
         CASE(a_foreign_file_is_set_aside),
+        CASE(a_run_began_at_its_first_event),
         CASE(a_slim_store_has_at_most_20_kb_a_run),
         CASE(another_prediction_is_a_new_registration),
         CASE(a_store_of_an_earlier_version_has_no_predictions),
