@@ -81,9 +81,13 @@ static const row rows[] = {
     {"elu", INFINITY, INFINITY, 1},
     {"elu:alpha=1000", -INFINITY, -1000, 0},
     {"elu:alpha=1e20", -1000, -1e20f, 0},
+    {"elu:alpha=3e38", -INFINITY, -3e38f, 0},
     {"celu", -0.0f, -0.0f, 1},
     {"celu:alpha=2", -INFINITY, -2, 0},
     {"celu", INFINITY, INFINITY, 1},
+    {"celu:alpha=-1e-6", -INFINITY, -INFINITY, INFINITY},
+    {"celu:alpha=-0x1p-100", -1, -INFINITY, INFINITY},
+    {"celu:alpha=-0x1p-100", -0x1p-93f, -0x1.95e54cp+84f, INFINITY}, /* e^128 */
     {"selu", -0.0f, -0.0f, 1.7580993408473766f},
     {"selu", -INFINITY, SELU_LOW, 0},
     {"selu", INFINITY, INFINITY, 1.0507009873554805f},
