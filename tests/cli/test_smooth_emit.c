@@ -267,7 +267,9 @@ static void words_of_the_language_are_no_names(void **state)
     (void)state;
     const char *const calls[][3] = {{"c", "int", "2"},      {"c-f32", "fabs", "2"}, {"c", "main", "2"},
                                     {"c", "lambda", "0"},   {"python", "def", "2"}, {"python", "math", "2"},
-                                    {"python", "int", "0"}, {"yaml", "int", "0"},   {"latex", "def", "0"}};
+                                    {"python", "int", "0"}, {"yaml", "int", "0"},   {"latex", "def", "0"},
+                                    {"c", "exp", "2"},      {"c-f32", "tanh", "2"}, {"c", "fmaf", "2"},
+                                    {"c", "f", "0"},        {"python", "abs", "2"}, {"python", "zip", "2"}};
     for (size_t i = 0; i < COUNT(calls); i++) {
         command_result r;
         command_run(&r, "smooth", "relu", "--emit", calls[i][0], "--name", calls[i][1], NULL);
