@@ -279,6 +279,22 @@ static void words_of_the_language_are_no_names(void **state)
     }
 }
 
+/* A literal cannot say infinity. */
+static void numbers_beyond_float_are_refused_in_float_alone(void **state)
+{
+    (void)state;
+    command_result r;
+    command_run(&r, "smooth", "--kinks", "0", "--slopes", "0,1e39", "--emit", "c-f32", NULL);
+    assert_int_equal(r.code, 2);
+    assert_string_equal(r.out, "");
+    assert_non_null(strstr(r.err, "exceed the range of float"));
+    command_free(&r);
+    command_run(&r, "smooth", "--kinks", "0", "--slopes", "0,1e39", "--emit", "c", NULL);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "1e+39"));
+    command_free(&r);
+}
+
 static void bad_points_are_refused_in_one_line(void **state)
 {
     (void)state;
@@ -308,6 +324,7 @@ int main(void)
         cmocka_unit_test(a_kink_that_stays_is_warned_of),
         cmocka_unit_test(plots_show_derivatives_and_overlays),
         cmocka_unit_test(words_of_the_language_are_no_names),
+        cmocka_unit_test(numbers_beyond_float_are_refused_in_float_alone),
         cmocka_unit_test(bad_points_are_refused_in_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
