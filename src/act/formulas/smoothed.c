@@ -67,7 +67,7 @@ static berlu_status check_kernel(const berlu_smooth *f, const char *name)
 }
 
 /* Transitions that touch may overlap once their kinks and eps are f32 numbers (0.3 and 0.5 with eps
- * 0.1): shrinks both until they fit, by a unit of the rounding or two. */
+ * 0.1): shrinks both until they fit, by what their kinks have come nearer. */
 static void eps_fit(double *eps, const double *kinks, size_t count)
 {
     for (size_t i = 0; i + 1 < count; i++) {
