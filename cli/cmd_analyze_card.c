@@ -59,7 +59,7 @@ static void card_print(const berlu_act *act, const card *c, const bench_row *spe
     for (int i = 0; i < CARD_SCALES; i++)
         printf(" %.4g: %.4g%s", c->linearity[i].scale, c->linearity[i].nonlinear, i + 1 < CARD_SCALES ? "," : "\n");
     if (isinf(c->ulp))
-        printf("  %-20s 4 u (|y| + S c) + 12 u J eps, slope 12 u S + 2 u J c / eps, where u = 2^-24, S is the\n"
+        printf("  %-20s 4 u (|y| + S c) + u (12 J + S) eps, slope 12 u S + 2 u J c / eps, where u = 2^-24, S is the\n"
                "  %-20s largest |slope|, c the distance to the nearest kink, J the jump of the slope there\n",
                "error bound, f32", "");
     else

@@ -252,25 +252,45 @@ static berlu_status own_write(text *t, const berlu_smooth *f, const char *name, 
     return BERLU_OK;
 }
 
+static int is_word(const char *const *words, const char *name, size_t length)
+{
+    while (*words && (strlen(*words) != length || strncmp(*words, name, length) != 0))
+        words++;
+    return *words != NULL;
+}
+
+/* A function of <math.h>, also in float and long double: the program would lose it, or not
+ * compile. */
+static int is_c_function(const char *name)
+{
+    static const char *const functions[] = {
+        "acos",      "acosh",     "asin",  "asinh",  "atan",   "atan2", "atanh",      "cbrt",   "ceil",    "copysign",
+        "cos",       "cosh",      "erf",   "erfc",   "exp",    "exp2",  "expm1",      "fabs",   "fdim",    "floor",
+        "fma",       "fmax",      "fmin",  "fmod",   "frexp",  "hypot", "ilogb",      "ldexp",  "lgamma",  "llrint",
+        "llround",   "log",       "log10", "log1p",  "log2",   "logb",  "lrint",      "lround", "modf",    "nan",
+        "nearbyint", "nextafter", "pow",   "remquo", "rint",   "round", "nexttoward", "scalbn", "scalbln", "sin",
+        "sinh",      "sqrt",      "tan",   "tanh",   "tgamma", "trunc", "remainder",  NULL};
+    size_t length = strlen(name);
+    return is_word(functions, name, length) || (strchr("fl", name[length - 1]) && is_word(functions, name, length - 1));
+}
+
 /* Words of the language, and what its functions call: C99 and <math.h>, Python 3 and `math`. */
 static int is_taken(smooth_emit kind, const char *prefix, const char *name)
 {
     static const char *const c[] = {
-        "auto", "break",    "case",     "char",     "const", "continue", "default", "do",     "double", "else",
-        "enum", "extern",   "fabs",     "fabsf",    "float", "for",      "goto",    "if",     "inline", "int",
-        "long", "register", "restrict", "return",   "short", "signed",   "sizeof",  "static", "struct", "switch",
-        "main", "typedef",  "union",    "unsigned", "void",  "volatile", "while",   NULL};
-    static const char *const python[] = {"False",   "None",  "True",     "and",    "as",  "assert", "async", "await",
-                                         "break",   "class", "continue", "def",    "del", "elif",   "else",  "except",
-                                         "finally", "for",   "from",     "global", "if",  "import", "in",    "is",
-                                         "lambda",  "math",  "nonlocal", "not",    "or",  "pass",   "raise", "return",
-                                         "try",     "while", "with",     "yield",  NULL};
-    const char *const *words = kind == EMIT_PYTHON ? python : c;
+        "auto",     "break",    "case",  "char",     "const",  "continue", "default",  "do",     "double", "else",
+        "enum",     "extern",   "float", "for",      "goto",   "if",       "inline",   "int",    "long",   "register",
+        "restrict", "return",   "short", "signed",   "sizeof", "static",   "struct",   "switch", "main",   "typedef",
+        "union",    "unsigned", "void",  "volatile", "while",  "NAN",      "INFINITY", NULL};
+    static const char *const python[] = {
+        "False",  "None",     "True",   "abs",    "and",  "as",     "assert", "async",   "await",    "break",
+        "class",  "continue", "def",    "del",    "elif", "else",   "except", "finally", "for",      "from",
+        "global", "if",       "import", "in",     "is",   "lambda", "len",    "math",    "nonlocal", "not",
+        "or",     "pass",     "raise",  "return", "try",  "while",  "with",   "yield",   "zip",      NULL};
     if (*prefix || (kind != EMIT_PYTHON && kind != EMIT_C && kind != EMIT_C_F32))
         return 0;
-    while (*words && strcmp(*words, name) != 0)
-        words++;
-    return *words != NULL;
+    return kind == EMIT_PYTHON ? is_word(python, name, strlen(name))
+                               : is_word(c, name, strlen(name)) || is_c_function(name);
 }
 
 berlu_status smooth_emit_print(const berlu_smooth *f, smooth_emit kind, const char *prefix, const char *name)

@@ -14,6 +14,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Contraction off: v_fma is the only fusion, so every instruction set gives the same bits. Never -ffast-math.
 add_compile_options("$<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Werror;-Wshadow;-Wstrict-prototypes;-Wpointer-arith>"
     "$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;-fno-math-errno>")
+# No link-time optimisation, whatever the project around it asks for: the archive's names are made local in machine code.
+add_compile_options("$<$<COMPILE_LANGUAGE:C>:-fno-lto>")
 if(CMAKE_C_COMPILER_ID MATCHES Clang) # tables leave out the fields that are zero; GCC takes a designator for intent
     add_compile_options("$<$<COMPILE_LANGUAGE:C>:-Wno-missing-field-initializers>")
 endif()

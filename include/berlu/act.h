@@ -310,9 +310,10 @@ BERLU_API double berlu_act_lipschitz(const berlu_act *act);
  *  ULP. For berlu and smelu the unit is the ULP of the larger of line and bump.
  *
  *  Smoothed functions: INFINITY, since a line that crosses zero away from a kink has no relative
- *  bound. With u = 2^-24, S the largest |slope|, c the distance to the nearest kink, y the value
- *  and J the jump of the slope there, the value is within 4 u (|y| + S c) + 12 u J eps, the
- *  derivative within 12 u S + 2 u J c / eps.
+ *  bound. With kinks and eps as f32 numbers (the eps of transitions that touch shrink by what the
+ *  kinks lose there), u = 2^-24, S the largest |slope|, c the distance to the nearest kink, y the
+ *  value and J the jump of the slope there, the value is within 4 u (|y| + S c) + u (12 J + S) eps,
+ *  the derivative within 12 u S + 2 u J c / eps.
  *
  *  scale=k and center=1 are not included. k x is rounded before f sees it (and overflows where it
  *  exceeds f32), and f(0) is subtracted in f32: near 0 an error of the order of |f(0)| 2^-24

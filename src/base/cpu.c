@@ -2,7 +2,10 @@
  *
  * The compiler's __builtin_cpu_supports() also checks that the operating system saves the wide
  * registers. F16C is not in every compiler's list, so that one bit is read directly; the check of
- * AVX2 covers the operating system for it. */
+ * AVX2 covers the operating system for it.
+ *
+ * CPUID is read without <cpuid.h>: clang's macros exchange rbx with a register that clang 14 also
+ * gives to another result when it compiles for size, and rbx is lost. */
 #include "base/cpu.h"
 
 #include <stdint.h>
@@ -12,7 +15,6 @@
 #include <unistd.h>
 
 #if defined(__x86_64__) || defined(__i386__)
-#include <cpuid.h>
 #define CPU_X86 1
 #endif
 
@@ -37,10 +39,31 @@ berlu_status cpu_isa_parse(cpu_isa *out, const char *name)
 }
 
 #ifdef CPU_X86
+typedef struct cpu_words {
+    uint32_t a, b, c, d;
+} cpu_words;
+
+/* Not inlined: in a function with a frame pointer in rbx it would lose that. */
+static __attribute__((noinline)) cpu_words cpuid(uint32_t leaf, uint32_t index)
+{
+    cpu_words w;
+    __asm__ volatile("cpuid" : "=a"(w.a), "=b"(w.b), "=c"(w.c), "=d"(w.d) : "0"(leaf), "2"(index));
+    return w;
+}
+
+/* False where the processor has no such leaf. */
+static int cpuid_read(cpu_words *out, uint32_t leaf, uint32_t index)
+{
+    if (cpuid(leaf & 0x80000000u, 0).a < leaf)
+        return 0;
+    *out = cpuid(leaf, index);
+    return 1;
+}
+
 static int has_f16c(void)
 {
-    unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);
+    cpu_words w;
+    return cpuid_read(&w, 1, 0) && (w.c >> 29 & 1);
 }
 
 static int has_avx2(void)
@@ -116,12 +139,12 @@ int cpu_cache_add(cpu_caches *c, uint32_t eax, uint32_t ebx, uint32_t ecx)
 }
 
 #ifdef CPU_X86
-static cpu_caches caches_of_leaf(unsigned leaf)
+static cpu_caches caches_of_leaf(uint32_t leaf)
 {
     cpu_caches c = {0};
-    uint32_t a, b, ecx, d;
-    for (unsigned i = 0; i < 8 && __get_cpuid_count(leaf, i, &a, &b, &ecx, &d); i++)
-        if (!cpu_cache_add(&c, a, b, ecx))
+    cpu_words w;
+    for (uint32_t i = 0; i < 8 && cpuid_read(&w, leaf, i); i++)
+        if (!cpu_cache_add(&c, w.a, w.b, w.c))
             break;
     return c;
 }
@@ -149,12 +172,9 @@ const char *cpu_model(char *out, size_t size)
 {
     char name[49] = "";
 #ifdef CPU_X86
-    for (unsigned leaf = 0; leaf < 3; leaf++) {
-        uint32_t words[4];
-        if (!__get_cpuid(0x80000002u + leaf, &words[0], &words[1], &words[2], &words[3]))
-            break;
-        memcpy(name + 16 * leaf, words, sizeof words);
-    }
+    cpu_words words;
+    for (uint32_t i = 0; i < 3 && cpuid_read(&words, 0x80000002u + i, 0); i++)
+        memcpy(name + 16 * i, &words, sizeof words);
 #endif
     const char *start = name + strspn(name, " ");
     snprintf(out, size, "%s", *start ? start : "unknown");

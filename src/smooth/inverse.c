@@ -31,14 +31,15 @@ static double bracket_solve(const berlu_smooth *f, double y, int sign, double lo
 }
 
 /* Order 1: the transition is a parabola. This root has no difference that could cancel and is
- * regular for jump = 0. */
+ * regular for jump = 0. In units of eps and of the larger slope, so that no product of slopes
+ * overflows or vanishes. */
 static double parabola_solve(const knot *k, double y)
 {
-    double rise = y - k->y, e = k->eps_left;
-    double slope = sqrt(fmax(k->left * k->right + k->jump * rise / e, 0));
-    double sign = k->left + k->right < 0 ? -1 : 1;
-    double c = 4 * (rise - k->jump * e / 4) / (k->left + k->right + 2 * sign * slope);
-    return k->x + fmin(fmax(c, -e), e);
+    double unit = fmax(fabs(k->left), fabs(k->right)), left = k->left / unit, right = k->right / unit;
+    double rise = (y - k->y) / unit / k->eps_left, jump = right - left;
+    double slope = copysign(sqrt(fmax(left * right + jump * rise, 0)), left + right);
+    double u = 4 * (rise - jump / 4) / (left + right + 2 * slope);
+    return k->x + k->eps_left * fmin(fmax(u, -1), 1);
 }
 
 static double transition_solve(const berlu_smooth *f, const knot *k, double y, int sign)

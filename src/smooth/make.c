@@ -200,7 +200,9 @@ static berlu_status check_size(const berlu_smooth *f)
 {
     for (size_t i = 0; i < f->count; i++) {
         const knot *k = &f->knots[i];
-        if (!isfinite(k->jump) || !isfinite(k->control[0]) || !isfinite(k->control[f->piece_degree]))
+        double steepest = fmax(fmax(fabs(k->left), fabs(k->right)), fabs(k->jump));
+        if (!isfinite(steepest * (k->eps_left + k->eps_right)) || !isfinite(k->control[0]) ||
+            !isfinite(k->control[f->piece_degree]))
             return berlu_fail(BERLU_ERR_ARG, "the values around the kink %.15g exceed the range of double", k->x);
     }
     return BERLU_OK;

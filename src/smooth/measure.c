@@ -121,6 +121,11 @@ static void curves_slope_range(const berlu_smooth *f, const knot *k, double *low
     widen(most / (k->to - k->from), low, high);
 }
 
+static void transition_slope_range(const berlu_smooth *f, const knot *k, double *low, double *high)
+{
+    (f->curved ? curves_slope_range : lines_slope_range)(f, k, low, high);
+}
+
 void slope_range(const berlu_smooth *f, double *low, double *high)
 {
     *low = INFINITY;
@@ -136,7 +141,7 @@ void slope_range(const berlu_smooth *f, double *low, double *high)
             widen(line_at(f, i).slope, low, high);
         }
         if (i < f->count)
-            (f->curved ? curves_slope_range : lines_slope_range)(f, &f->knots[i], low, high);
+            transition_slope_range(f, &f->knots[i], low, high);
     }
 }
 
@@ -208,6 +213,15 @@ static int piece_is_level(const berlu_smooth *f, size_t i)
     return c->linear == 0 && c->square == 0 && c->scale * c->rate == 0;
 }
 
+/* One whose kink does not bend, between level pieces; those may be empty, where transitions
+ * touch. */
+static int transition_is_level(const berlu_smooth *f, const knot *k)
+{
+    double low = INFINITY, high = -INFINITY;
+    transition_slope_range(f, k, &low, &high);
+    return low == 0 && high == 0;
+}
+
 /* Strictly monotone: the slope never has the wrong sign, and is 0 at single points only. */
 int berlu_smooth_monotone(const berlu_smooth *f)
 {
@@ -215,7 +229,7 @@ int berlu_smooth_monotone(const berlu_smooth *f)
         return refuse_null("berlu_smooth_monotone");
     double low, high;
     for (size_t i = 0; i <= f->count; i++)
-        if (piece_is_level(f, i))
+        if (piece_is_level(f, i) || (i < f->count && transition_is_level(f, &f->knots[i])))
             return 0;
     slope_range(f, &low, &high);
     return low >= 0 ? 1 : high <= 0 ? -1 : 0;

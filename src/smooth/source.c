@@ -16,13 +16,15 @@ typedef struct writer {
     const char *name;
     const char *prefix; /* of every name */
     int f32;
-    int order; /* 0: value, 1: slope */
+    int order;    /* 0: value, 1: slope */
+    int infinite; /* a number was beyond the type's range, which no literal can say */
 } writer;
 
 /* A literal of the source's type that reads back to the same bits. */
 static void number(writer *w, double value)
 {
     char digits[NUMBER_TEXT];
+    w->infinite |= !isfinite(w->f32 ? (double)(float)value : value);
     if (w->f32)
         number_text_f32(digits, (float)value);
     else
@@ -232,6 +234,8 @@ berlu_status smooth_source_as(const berlu_smooth *f, const char *prefix, const c
     put(&w, "\n");
     function_write(&w, 1);
     berlu_status status = text_status(&w.out);
+    if (w.infinite)
+        status = berlu_fail(BERLU_ERR_ARG, "%s: its numbers exceed the range of %s", name, type(&w));
     if (status == BERLU_OK)
         *out = w.out.data; /* owned by the caller now */
     else

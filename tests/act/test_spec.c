@@ -106,6 +106,11 @@ static void defaults_ranges_and_learning_are_reported(void **state)
     assert_int_equal(berlu_act_param(act, 0, &info), BERLU_OK);
     assert_true(info.learned);
     berlu_act_free(act);
+    float y = -1, dx = 1;
+    assert_int_equal(berlu_act_make(&act, "prelu:alpha=1e-50"), BERLU_OK); /* 0 in f32 */
+    assert_false(berlu_act_has_from_output(act));
+    assert_int_equal(berlu_act_backward_from_output(act, BERLU_F32, &dx, &dx, &y, 1), BERLU_ERR_UNSUPPORTED);
+    berlu_act_free(act);
 }
 
 /* f(0) = (1 - alpha) eps / 4; rounded to f32 the parameters would give 0.0675000025704503. */

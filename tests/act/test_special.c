@@ -81,9 +81,13 @@ static const row rows[] = {
     {"elu", INFINITY, INFINITY, 1},
     {"elu:alpha=1000", -INFINITY, -1000, 0},
     {"elu:alpha=1e20", -1000, -1e20f, 0},
+    {"elu:alpha=3e38", -INFINITY, -3e38f, 0},
     {"celu", -0.0f, -0.0f, 1},
     {"celu:alpha=2", -INFINITY, -2, 0},
     {"celu", INFINITY, INFINITY, 1},
+    {"celu:alpha=-1e-6", -INFINITY, -INFINITY, INFINITY},
+    {"celu:alpha=-0x1p-100", -1, -INFINITY, INFINITY},
+    {"celu:alpha=-0x1p-100", -0x1p-93f, -0x1.95e54cp+84f, INFINITY}, /* e^128 */
     {"selu", -0.0f, -0.0f, 1.7580993408473766f},
     {"selu", -INFINITY, SELU_LOW, 0},
     {"selu", INFINITY, INFINITY, 1.0507009873554805f},
@@ -159,6 +163,29 @@ static void special_inputs_give_the_promised_values_and_slopes(void **state)
                          berlu_isa_name((berlu_isa)isa), (double)rows[i].x, (double)y, (double)slope,
                          (double)rows[i].value, (double)rows[i].slope);
         }
+        berlu_act_free(act);
+    }
+}
+
+/* The double version has them: 0, infinities, alpha for a line. */
+static void all_results_reach_their_limits_at_infinity(void **state)
+{
+    (void)state;
+    static const float x[] = {-INFINITY, INFINITY};
+    static const berlu_act_op ops[] = {BERLU_ACT_FORWARD, BERLU_ACT_SLOPE, BERLU_ACT_SECOND};
+    for (size_t s = 0; inputs_spec(s); s++) {
+        berlu_act *act;
+        assert_int_equal(berlu_act_make(&act, inputs_spec(s)), BERLU_OK);
+        for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++)
+            for (size_t i = 0; i < 6 && berlu_act_can_run(act, (berlu_isa)isa); i++) {
+                berlu_act_point at = inputs_at(act, (double)x[i % 2]);
+                float want = (float)(i < 2 ? at.value : i < 4 ? at.slope : at.second), y;
+                run(act, ops[i / 2], (berlu_isa)isa, &y, &x[i % 2], 1);
+                if (!near(y, want) && y != want) /* -0 may be 0 */
+                    fail_msg("%s on %s: op %d of %g is %.9g instead of %.9g", inputs_spec(s),
+                             berlu_isa_name((berlu_isa)isa), (int)ops[i / 2], (double)x[i % 2], (double)y,
+                             (double)want);
+            }
         berlu_act_free(act);
     }
 }
@@ -368,6 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(special_inputs_give_the_promised_values_and_slopes),
+        cmocka_unit_test(all_results_reach_their_limits_at_infinity),
         cmocka_unit_test(nan_reaches_value_slope_second_derivative_and_parameter_slopes),
         cmocka_unit_test(a_nan_changes_nothing_beside_it),
         cmocka_unit_test(a_nan_parameter_gives_nan_for_every_x),

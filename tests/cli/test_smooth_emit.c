@@ -267,7 +267,9 @@ static void words_of_the_language_are_no_names(void **state)
     (void)state;
     const char *const calls[][3] = {{"c", "int", "2"},      {"c-f32", "fabs", "2"}, {"c", "main", "2"},
                                     {"c", "lambda", "0"},   {"python", "def", "2"}, {"python", "math", "2"},
-                                    {"python", "int", "0"}, {"yaml", "int", "0"},   {"latex", "def", "0"}};
+                                    {"python", "int", "0"}, {"yaml", "int", "0"},   {"latex", "def", "0"},
+                                    {"c", "exp", "2"},      {"c-f32", "tanh", "2"}, {"c", "fmaf", "2"},
+                                    {"c", "f", "0"},        {"python", "abs", "2"}, {"python", "zip", "2"}};
     for (size_t i = 0; i < COUNT(calls); i++) {
         command_result r;
         command_run(&r, "smooth", "relu", "--emit", calls[i][0], "--name", calls[i][1], NULL);
@@ -275,6 +277,22 @@ static void words_of_the_language_are_no_names(void **state)
             fail_msg("%s %s: exit %d, %s", calls[i][0], calls[i][1], r.code, r.err);
         command_free(&r);
     }
+}
+
+/* A literal cannot say infinity. */
+static void numbers_beyond_float_are_refused_in_float_alone(void **state)
+{
+    (void)state;
+    command_result r;
+    command_run(&r, "smooth", "--kinks", "0", "--slopes", "0,1e39", "--emit", "c-f32", NULL);
+    assert_int_equal(r.code, 2);
+    assert_string_equal(r.out, "");
+    assert_non_null(strstr(r.err, "exceed the range of float"));
+    command_free(&r);
+    command_run(&r, "smooth", "--kinks", "0", "--slopes", "0,1e39", "--emit", "c", NULL);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "1e+39"));
+    command_free(&r);
 }
 
 static void bad_points_are_refused_in_one_line(void **state)
@@ -306,6 +324,7 @@ int main(void)
         cmocka_unit_test(a_kink_that_stays_is_warned_of),
         cmocka_unit_test(plots_show_derivatives_and_overlays),
         cmocka_unit_test(words_of_the_language_are_no_names),
+        cmocka_unit_test(numbers_beyond_float_are_refused_in_float_alone),
         cmocka_unit_test(bad_points_are_refused_in_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

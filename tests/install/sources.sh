@@ -22,7 +22,7 @@ configure() {
 }
 configure alone -S "$BERLU_SOURCE_DIR" -DBERLU_ENGINE=OFF -DBERLU_TESTS=OFF -DBERLU_CUDA=OFF
 configure subdirectory -S "$BERLU_SOURCE_DIR/tests/install/sources" -DBERLU_SOURCES="$BERLU_SOURCE_DIR"
-configure fetch -S "$BERLU_SOURCE_DIR/tests/install/sources" -DBERLU_SOURCES="$BERLU_SOURCE_DIR" -DHOW=fetch
+configure fetch -S "$BERLU_SOURCE_DIR/tests/install/sources" -DBERLU_SOURCES="$BERLU_SOURCE_DIR" -DHOW=fetch -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON
 echo "three ways configured without ninja and pkg-config"
 [ "$verb" = build ] || exit 0
 for folder in alone fetch; do
@@ -34,3 +34,4 @@ done
 DESTDIR=$work/root cmake --install "$work/alone" --prefix /usr >/dev/null
 "$work/fetch/use_shared"
 "$work/fetch/use_static"
+"$BERLU_SOURCE_DIR/tools/check_symbols.py" "$work/fetch/_deps/berlu-build" # also where its project asks for link-time optimisation

@@ -108,6 +108,45 @@ static void a_level_point_does_not_stop_the_inverse(void **state)
     }
 }
 
+/* Products of two such slopes overflow, or vanish. */
+static void steep_and_flat_functions_have_an_inverse_too(void **state)
+{
+    (void)state;
+    const double steep[][2] = {{1e200, 2e200}, {1e308, 1.5e308}, {1e-200, 2e-200}, {1e-300, 1e300}, {-1e-200, -3}};
+    for (int degree = 2; degree <= 4; degree += 2)
+        for (size_t i = 0; i < sizeof steep / sizeof *steep; i++) {
+            double kinks[] = {0}, eps[] = {0.5}, x;
+            berlu_smooth_spec spec = {1, kinks, steep[i], 0, 0, eps, 1, NULL, degree, BERLU_SMOOTH_BERNSTEIN};
+            berlu_smooth *f;
+            assert_int_equal(berlu_smooth_make(&f, &spec), BERLU_OK);
+            for (double want = -0.4375; want < 0.5; want += 0.0625) {
+                assert_int_equal(berlu_smooth_inverse(f, berlu_smooth_value(f, want), &x), BERLU_OK);
+                assert_true(fabs(x - want) <= 0x1p-46); /* slopes inside are above 1/256 of the larger one */
+            }
+            berlu_smooth_free(f);
+        }
+}
+
+/* Transitions that touch leave no level piece, but the one in the middle is level itself. */
+static void a_level_transition_has_no_inverse(void **state)
+{
+    (void)state;
+    const double kinks[] = {0, 1, 2}, slopes[] = {1, 0, 0, 1}, eps[] = {0.5};
+    const berlu_curve curves[] = {{.linear = 1}, {.linear = 0}, {.linear = 0}, {.linear = 1, .constant = -2}};
+    berlu_smooth_spec lines = {3, kinks, slopes, 0, 0, eps, 1, NULL, 4, BERLU_SMOOTH_BERNSTEIN};
+    berlu_smooth_curves curved = {3, kinks, curves, eps, 1, 4};
+    berlu_smooth *f[2];
+    assert_int_equal(berlu_smooth_make(&f[0], &lines), BERLU_OK);
+    assert_int_equal(berlu_smooth_make_curves(&f[1], &curved), BERLU_OK);
+    for (int i = 0; i < 2; i++) {
+        double x;
+        assert_true(berlu_smooth_value(f[i], 0.75) == 0 && berlu_smooth_value(f[i], 1.25) == 0);
+        assert_int_equal(berlu_smooth_monotone(f[i]), 0);
+        assert_int_equal(berlu_smooth_inverse(f[i], 0, &x), BERLU_ERR_ARG);
+        berlu_smooth_free(f[i]);
+    }
+}
+
 static void functions_without_inverse_are_refused(void **state)
 {
     (void)state;
@@ -170,6 +209,8 @@ int main(void)
         cmocka_unit_test(alpha_one_is_regular),
         cmocka_unit_test(elu_is_inverted_down_to_its_asymptote),
         cmocka_unit_test(a_level_point_does_not_stop_the_inverse),
+        cmocka_unit_test(steep_and_flat_functions_have_an_inverse_too),
+        cmocka_unit_test(a_level_transition_has_no_inverse),
         cmocka_unit_test(functions_without_inverse_are_refused),
         cmocka_unit_test(values_that_no_finite_double_gives_are_refused),
     };

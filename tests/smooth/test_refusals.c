@@ -103,7 +103,9 @@ static void values_beyond_double_are_refused(void **state)
     check_refused(&spec, "lost beside");
     kinks[0] = 1e17;
     check_refused(&spec, "exceed the range of double");
-    slopes[0] = 1.7e308, slopes[1] = -1.7e308, kinks[0] = 0;
+    slopes[0] = -0.9e308, slopes[1] = 0.8e308, kinks[0] = 0, eps[0] = 1.5; /* the jump times eps alone */
+    check_refused(&spec, "exceed the range of double");
+    slopes[0] = 1.7e308, slopes[1] = -1.7e308;
     check_refused(&spec, "exceed the range of double");
 }
 

@@ -36,13 +36,14 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
                         .inverse_low = v_mul(v_fnma(inverse, alpha, v_one()), inverse)};
 }
 
-/* x / alpha = z + *low, within [-110, 100] */
+/* x / alpha = z + *low, within [-110, 170]. At 170 alpha e^z is infinite for every alpha of the
+ * range, below -110 e^z is 0. */
 V_FN v_f32 celu_argument(v_f32 x, const act_consts *k, v_f32 *low)
 {
     v_f32 z = v_mul(x, k->inverse), rest = v_fma(x, k->inverse_low, v_fms(x, k->inverse, z));
-    v_mask inside = v_and(v_less(v_set(-110.0f), z), v_less(z, v_set(100.0f)));
+    v_mask inside = v_and(v_less(v_set(-110.0f), z), v_less(z, v_set(170.0f)));
     *low = v_select(inside, rest, v_zero());
-    return v_min(v_max(z, v_set(-110.0f)), v_set(100.0f));
+    return v_min(v_max(z, v_set(-110.0f)), v_set(170.0f));
 }
 
 /* e^(z + low), whole range; infinite above 88.73 */

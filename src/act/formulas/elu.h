@@ -48,14 +48,17 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
     return v_select(v_less_equal(k->zero, x), x, elu_times(growth, k));
 }
 
-/* alpha e^x for x <= 0; other lanes are not used. Below -170 it is zero for |alpha| <= 2^94. */
+/* alpha e^x for x <= 0; other lanes are not used. Below -170 it counts as 0, as it is for |alpha|
+ * <= 2^94 and at -inf. */
 V_FN v_f32 elu_exp(v_f32 x, const act_consts *k)
 {
     v_f32 shifted, tail = v_exp(v_max(x, v_set(-170.0f)), &shifted), power = v_power(shifted);
     v_f32 y = elu_times(v_fma(power, tail, power), k);
     v_mask far = v_less(x, v_set(-87.0f));
-    if (v_any(far))
+    if (v_any(far)) {
         y = v_select(far, v_scale(v_fma(k->alpha, tail, k->alpha), shifted), y);
+        y = v_select(v_less(x, v_set(-170.0f)), v_mul(v_zero(), k->alpha), y);
+    }
     return y;
 }
 

@@ -97,7 +97,10 @@ V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
     (void)k;
     quick_gelu_parts q = quick_gelu_at(x);
     v_f32 e = v_fma(q.power, q.tail, q.power), top = v_fnma(q.t, v_sub(v_one(), e), v_add(q.p.d, q.p.d));
-    v_f32 curve = v_mul(v_div(v_mul(v_mul(top, q.p.inverse), v_set(QUICK_GELU_RATE)), q.p.d), e);
+    v_f32 rest = v_div(v_mul(v_mul(top, q.p.inverse), v_set(QUICK_GELU_RATE)), q.p.d), curve = v_mul(rest, e);
+    v_mask far = v_less(v_set(QUICK_GELU_EDGE), v_abs(x));
+    if (v_any(far))
+        curve = v_select(far, v_shrink(v_fma(rest, q.tail, rest), q.shifted), curve);
     return v_select(v_is_nan(x), x, curve);
 }
 

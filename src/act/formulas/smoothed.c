@@ -66,6 +66,20 @@ static berlu_status check_kernel(const berlu_smooth *f, const char *name)
     return BERLU_OK;
 }
 
+/* Transitions that touch may overlap once their kinks and eps are f32 numbers (0.3 and 0.5 with eps
+ * 0.1): shrinks both until they fit, by what their kinks have come nearer. */
+static void eps_fit(double *eps, const double *kinks, size_t count)
+{
+    for (size_t i = 0; i + 1 < count; i++) {
+        double share = (kinks[i + 1] - kinks[i]) / (eps[i] + eps[i + 1]);
+        for (size_t j = i; j <= i + 1 && share < 1; j++) {
+            double most = eps[j] * share;
+            float fits = (float)most;
+            eps[j] = (double)((double)fits > most ? nextafterf(fits, 0) : fits);
+        }
+    }
+}
+
 /* The same function; `rounded`: with kinks and eps as f32 numbers, as the kernels have them. */
 static berlu_status copy_make(berlu_smooth **out, const berlu_smooth *f, int rounded)
 {
@@ -75,6 +89,8 @@ static berlu_status copy_make(berlu_smooth **out, const berlu_smooth *f, int rou
         eps[i] = rounded ? (double)(float)f->knots[i].eps_left : f->knots[i].eps_left;
         slopes[i + 1] = f->knots[i].right;
     }
+    if (rounded)
+        eps_fit(eps, kinks, f->count);
     berlu_smooth_spec spec = {.kink_count = f->count,
                               .kinks = kinks,
                               .slopes = slopes,

@@ -9,9 +9,10 @@
  *     f' = side +- jump r^m W_m(v)
  *
  * (docs/math.md, sections 1 and 8). Kinks and eps are f32 numbers; y and slopes are rounded once.
- * Bounds, with u = 2^-24 and S the largest |slope|: value 4 u (|y| + S |c|) + 12 u |jump| eps,
- * derivative 12 u S plus the effect of a rounding of c, |jump| K_m / (2 eps) u |c|, which is 0 for
- * a kink at 0 or 2 eps away from it. Level lines are exact: relu6 ends at 6. */
+ * Bounds, with u = 2^-24 and S the largest |slope|: value 4 u (|y| + S |c|) + u (12 |jump| + S) eps
+ * (the jump is that of the rounded slopes), derivative 12 u S plus the effect of a rounding of c,
+ * |jump| K_m / (2 eps) u |c|, which is 0 for a kink at 0 or 2 eps away from it. Level lines are
+ * exact: relu6 ends at 6. */
 #ifndef ACT_FORMULAS_SMOOTHED_H
 #define ACT_FORMULAS_SMOOTHED_H
 
