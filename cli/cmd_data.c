@@ -23,7 +23,7 @@
 
 /* `verified` is NULL without --verify. */
 static berlu_status report_json(data_source *source, const data_statistics *measured, const data_verification *verified,
-                        const char *sheet)
+                                const char *sheet)
 {
     const data_info *info = data_describe(source);
     output out;

@@ -148,8 +148,8 @@ static int wrong(const attempt *a, int silent)
     }
     for (int i = 0; i < a->moments; i++) {
         int n = 1 + (int)((int64_t)calls * i / a->moments), hit = attempt_run(&r, a, MEMORY, n, &unused);
-        int right = r.code == 0 ? strcmp(r.out, whole.out) == 0
-                                : r.code == 1 && says_memory(r.err) && !(silent && *r.out);
+        int right =
+            r.code == 0 ? strcmp(r.out, whole.out) == 0 : r.code == 1 && says_memory(r.err) && !(silent && *r.out);
         if (hit && !right && count++ == 0)
             print_error("%s: allocation %d of %d: exit %d, '%s', '%.300s'\n", a->line, n, calls, r.code, r.err, r.out);
         command_free(&r);

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/command_json.h"
@@ -146,6 +148,23 @@ static void predictions_are_the_answers_of_the_evaluation(void **state)
     json_decref(root);
 }
 
+/* A run is carried to another machine without its set; run.json names the classes. */
+static void a_prediction_needs_no_set(void **state)
+{
+    (void)state;
+    command_result here, away;
+    command_run(&here, "predict", "run", "set/val/cross-dots/000001.png", "--json", NULL);
+    assert_int_equal(here.code, 0);
+    assert_int_equal(rename("set/val", "val") | rename("set", "elsewhere") | mkdir("set", 0777), 0);
+    assert_int_equal(rename("val", "set/val"), 0);
+    command_run(&away, "predict", "run", "set/val/cross-dots/000001.png", "--json", NULL);
+    assert_int_equal(rename("set/val", "elsewhere/val") | rmdir("set") | rename("elsewhere", "set"), 0);
+    assert_string_equal(away.err, "");
+    assert_string_equal(away.out, here.out);
+    command_free(&here);
+    command_free(&away);
+}
+
 static void the_matrix_is_drawn(void **state)
 {
     (void)state;
@@ -178,6 +197,7 @@ int main(void)
         cmocka_unit_test(an_evaluation_says_what_it_is_of),
         cmocka_unit_test(classes_add_up_to_the_whole),
         cmocka_unit_test(predictions_are_the_answers_of_the_evaluation),
+        cmocka_unit_test(a_prediction_needs_no_set),
         cmocka_unit_test(the_matrix_is_drawn),
         cmocka_unit_test(what_is_no_image_is_refused_by_name),
     };
