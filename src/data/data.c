@@ -56,10 +56,10 @@ static berlu_status kind_of(const char *text, const data_kind **kind, const char
         }
     if (!file_exists(text) && !folder_exists(text))
         return data_unknown(text);
-    return berlu_fail(
-        BERLU_ERR_INPUT,
-        "%s: not recognised as a data set; name its kind (cifar10:PATH, cifar100:PATH, folder:PATH, packed:PATH)",
-        text);
+    return berlu_fail(BERLU_ERR_INPUT,
+                      "%s: is no packed set, and has not the name of an archive of CIFAR; write cifar10:PATH or "
+                      "cifar100:PATH where it is one, unpack any other archive and give its folder",
+                      text);
 }
 
 static size_t bad_allowed(const data_options *o, const data_info *info)

@@ -96,6 +96,17 @@ static void empty_classes_loose_images_and_empty_folders_are_errors(void **state
     assert_refused(data_open(&s, "folder:/no/such/place", NULL), BERLU_ERR_INPUT, "no such folder");
 }
 
+static void an_archive_of_images_is_to_be_unpacked(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], kind[FOLDER_PATH + 8];
+    data_source *s;
+    assert_ok(file_write_atomic(folder_path(path, folder_fresh(folder, "folder_archive"), "set.zip"), "PK", 2));
+    assert_refused(data_open(&s, path, NULL), BERLU_ERR_INPUT, "unpack any other archive");
+    snprintf(kind, sizeof kind, "folder:%s", path);
+    assert_refused(data_open(&s, kind, NULL), BERLU_ERR_INPUT, "unpack an archive");
+}
+
 /* Every kind of link that leads back, into the class, the split, the set and above it, and two that
  * lead nowhere. */
 static void links_in_a_circle_are_skipped_and_counted(void **state)
@@ -260,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_classes_are_matched_by_name),
         cmocka_unit_test(a_root_without_splits_is_a_training_set),
         cmocka_unit_test(empty_classes_loose_images_and_empty_folders_are_errors),
+        cmocka_unit_test(an_archive_of_images_is_to_be_unpacked),
         cmocka_unit_test(links_in_a_circle_are_skipped_and_counted),
         cmocka_unit_test(an_unreadable_folder_is_named),
         cmocka_unit_test(a_flat_val_folder_takes_its_classes_from_a_text),
