@@ -278,11 +278,6 @@ berlu_status file_write_text(const folder_handle *in, const char *name, const te
     return file_write_atomic_in(in, name, t->data ? t->data : "", t->length);
 }
 
-berlu_status file_append(const char *path, const void *bytes, size_t count, int sync)
-{
-    return file_append_in(NULL, path, bytes, count, sync);
-}
-
 berlu_status file_append_in(const folder_handle *in, const char *name, const void *bytes, size_t count, int sync)
 {
     char shown[FILE_SHOWN];
@@ -299,11 +294,6 @@ berlu_status file_append_in(const folder_handle *in, const char *name, const voi
     if (close(fd) != 0 && status == BERLU_OK)
         status = fail_write(path, "close");
     return status;
-}
-
-berlu_status file_truncate(const char *path, uint64_t size)
-{
-    return file_truncate_in(NULL, path, size);
 }
 
 berlu_status file_truncate_in(const folder_handle *in, const char *name, uint64_t size)

@@ -159,7 +159,7 @@ static void a_broken_checkpoint_is_passed_over(void **state)
     }
     char path[CHECKPOINT_PATH];
     snprintf(path, sizeof path, "%s/checkpoints/step-00000002/state.safetensors", b.run);
-    assert_int_equal(file_truncate(path, 100), BERLU_OK);
+    assert_int_equal(file_truncate_in(NULL, path, 100), BERLU_OK);
     assert_int_equal(checkpoint_newest(b.run, 0, path, NULL), BERLU_OK);
     assert_non_null(strstr(path, "step-00000001"));
     bench_close(&b);
@@ -196,7 +196,7 @@ static void a_flipped_bit_is_noticed(void **state)
     }
     for (unsigned step = 1; step <= 2; step++) {
         snprintf(path, sizeof path, "%s/checkpoints/step-%08u/model.safetensors", b.run, step);
-        assert_int_equal(file_truncate(path, 100), BERLU_OK);
+        assert_int_equal(file_truncate_in(NULL, path, 100), BERLU_OK);
     }
     assert_int_equal(checkpoint_newest(b.run, 0, newest, NULL), BERLU_ERR_INPUT);
     assert_non_null(strstr(berlu_last_error(), "none of its 2 checkpoints"));
@@ -214,7 +214,7 @@ static void a_checkpoint_without_its_average_is_passed_over_by_who_needs_it(void
     }
     char path[CHECKPOINT_PATH];
     snprintf(path, sizeof path, "%s/checkpoints/step-00000002/ema.safetensors", b.run);
-    assert_int_equal(file_truncate(path, 100), BERLU_OK);
+    assert_int_equal(file_truncate_in(NULL, path, 100), BERLU_OK);
     assert_int_equal(checkpoint_newest(b.run, 1, path, NULL), BERLU_OK);
     assert_non_null(strstr(path, "step-00000001"));
     assert_int_equal(checkpoint_newest(b.run, 0, path, NULL), BERLU_OK);
