@@ -34,6 +34,13 @@ berlu_status file_fail_read(const char *path)
     return berlu_fail(limit ? BERLU_ERR_IO : BERLU_ERR_INPUT, "%s: cannot be read: %s", path, strerror(errno));
 }
 
+berlu_status folder_next(const struct dirent **out, DIR *folder, const char *path)
+{
+    errno = 0;
+    *out = readdir(folder);
+    return *out || errno == 0 ? BERLU_OK : file_fail_read(path);
+}
+
 static berlu_status fail_write(const char *path, const char *step)
 {
     return berlu_fail(BERLU_ERR_IO, "%s: cannot be written (%s): %s", path, step, strerror(errno));

@@ -10,6 +10,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,10 @@ const char *file_shown(char out[FILE_SHOWN], const folder_handle *in, const char
  * BERLU_ERR_INPUT; a limit of open files or memory is not the file's fault: BERLU_ERR_IO, so that
  * nobody takes a whole file for a broken one. */
 berlu_status file_fail_read(const char *path);
+
+/* The next entry of a folder, NULL after the last: what a failing disk does not list is not taken
+ * for missing. */
+berlu_status folder_next(const struct dirent **out, DIR *folder, const char *path);
 
 /* A file in the making. Write with file_out_write(); commit makes it appear under `path`, discard
  * leaves no trace. After any failure only discard is allowed. */
