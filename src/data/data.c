@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * A text is `synthetic`, KIND:PATH, or a path that is tried with the kinds in the order of the
- * table. Broken images are recorded here, once each, so that a run can report at its end which it
- * left out and two runs can be compared. */
+ * table. Broken images are recorded here, once each, so that a run can report which it left out. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +217,17 @@ size_t data_bad_count(const data_source *s)
     size_t count = s->bad_count;
     pthread_mutex_unlock(&shared->lock);
     return count;
+}
+
+void data_bad_warn(const data_source *s, size_t *told, const berlu_log *log)
+{
+    enum { NAMED = 20 };
+    size_t count = data_bad_count(s);
+    for (; *told < count && *told < NAMED; (*told)++)
+        log_line(log, BERLU_LOG_WARNING, "left out: %s", data_bad_message(s, *told));
+    if (*told < count)
+        log_line(log, BERLU_LOG_WARNING, "left out: %zu images by now (berlu data info --verify names them)", count);
+    *told = count;
 }
 
 const char *data_bad_message(const data_source *s, size_t n)

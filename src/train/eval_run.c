@@ -323,6 +323,7 @@ berlu_status eval_run(const eval_request *request, score *out)
     TRY_DONE(files ? files_open(&l, files, like, &s, r, m->config.image_size)
                    : eval_images_open(&l, &only, data, &s, r, m->config.image_size));
     TRY_DONE(r->each ? visit(e, l, out, r) : evaluate(e, l, out, NULL, NULL, r->tick, r->context));
+    data_bad_warn(like, &(size_t){0}, r->log);
     if (!isfinite(score_loss(out)))
         TRY_DONE(berlu_fail(BERLU_ERR_NUMERIC, "%s: the weights are finite, but the network's output is not", weights));
 done:

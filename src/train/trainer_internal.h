@@ -51,6 +51,7 @@ struct trainer {
     checkpoint_store store; /* its checkpoints */
     saver *saver;           /* writes them in the background; NULL: synchronously */
     data_source *data;
+    size_t told; /* of its broken images */
     model *model;
     engine *train, *eval;
     loader *batches, *test, *probe; /* probe: the first training images, not augmented, for train_top1 */

@@ -165,6 +165,29 @@ static void a_prediction_needs_no_set(void **state)
     command_free(&away);
 }
 
+static void a_broken_image_is_left_out_by_name(void **state)
+{
+    (void)state;
+    static const char broken[] = "set/train/cross-dots/broken.png";
+    static const char warning[] = "warning: left out: set/train/cross-dots/broken.png: neither a JPEG nor a PNG\n";
+    command_result r;
+    char *log = NULL;
+    assert_int_equal(file_write_atomic(broken, "no image", 8), BERLU_OK);
+    command_run(&r, "train", "--model", "linear", "--data", "set", "--recipe", "plain", "--epochs", "2", "--batch",
+                "20", "--max-bad", "1", "--run", "run-broken", "--quiet", NULL);
+    assert_int_equal(r.code, 0);
+    assert_string_equal(r.err, warning); /* once */
+    assert_int_equal(file_read_all(&log, NULL, "run-broken/log.txt", 1 << 20), BERLU_OK);
+    assert_non_null(strstr(log, warning));
+    free(log);
+    command_free(&r);
+    command_run(&r, "eval", "run-broken", "--split", "train", "--json", NULL);
+    assert_string_equal(r.err, warning);
+    assert_non_null(strstr(r.out, "\"images\": 200,"));
+    command_free(&r);
+    assert_int_equal(unlink(broken), 0);
+}
+
 static void the_matrix_is_drawn(void **state)
 {
     (void)state;
@@ -198,6 +221,7 @@ int main(void)
         cmocka_unit_test(classes_add_up_to_the_whole),
         cmocka_unit_test(predictions_are_the_answers_of_the_evaluation),
         cmocka_unit_test(a_prediction_needs_no_set),
+        cmocka_unit_test(a_broken_image_is_left_out_by_name),
         cmocka_unit_test(the_matrix_is_drawn),
         cmocka_unit_test(what_is_no_image_is_refused_by_name),
     };
