@@ -414,7 +414,8 @@ static berlu_status train(options *o)
 done:
     trainer_close(t);
     recipe_free(&s);
-    if (status == BERLU_ERR_MEMORY && !strstr(berlu_last_error(), "batch "))
+    if (status == BERLU_ERR_MEMORY && !strstr(berlu_last_error(), "--batch") &&
+        !strstr(berlu_last_error(), "--eval-batch"))
         berlu_fail(status, "%s; a smaller --batch or --eval-batch takes less", berlu_last_error());
     return status;
 }
