@@ -188,6 +188,20 @@ static void a_broken_image_is_left_out_by_name(void **state)
     assert_int_equal(unlink(broken), 0);
 }
 
+/* timm prepares images as the evaluations of the run do. */
+static void an_export_tells_how_images_are_resized(void **state)
+{
+    (void)state;
+    char *config = NULL;
+    must("train", "--model", "vit_micro", "--act", "relu", "--image-size", "24", "--patch", "8", "--data", "set",
+         "--recipe", "plain", "--epochs", "1", "--batch", "20", "--interpolation", "bilinear", "--eval-crop", "squash",
+         "--run", "run-squash", "--quiet", NULL);
+    must("export", "timm", "run-squash", "timm-squash", NULL);
+    assert_int_equal(file_read_all(&config, NULL, "timm-squash/config.json", 1 << 20), BERLU_OK);
+    assert_non_null(strstr(config, "\"interpolation\": \"bilinear\", \"crop_pct\": 1, \"crop_mode\": \"squash\""));
+    free(config);
+}
+
 static void the_matrix_is_drawn(void **state)
 {
     (void)state;
@@ -222,6 +236,7 @@ int main(void)
         cmocka_unit_test(predictions_are_the_answers_of_the_evaluation),
         cmocka_unit_test(a_prediction_needs_no_set),
         cmocka_unit_test(a_broken_image_is_left_out_by_name),
+        cmocka_unit_test(an_export_tells_how_images_are_resized),
         cmocka_unit_test(the_matrix_is_drawn),
         cmocka_unit_test(what_is_no_image_is_refused_by_name),
     };
