@@ -65,6 +65,7 @@ static berlu_status compare_json(const compare *c)
         output_int(&out, "seed", r->seed);
         output_int(&out, "epochs", (int64_t)r->epochs);
         output_bool(&out, "complete", r->complete);
+        output_string(&out, "repeats", r->repeats);
         real_or_null(&out, "top1", r->top1);
         real_or_null(&out, "top5", r->top5);
         real_or_null(&out, "loss", r->loss);
@@ -136,10 +137,13 @@ static void runs_print(const compare *c)
     for (size_t i = 0; i < c->runs; i++) {
         const compare_run *r = &c->run[i];
         char top1[NUMBER_TEXT], best[NUMBER_TEXT], loss[NUMBER_TEXT], train[NUMBER_TEXT];
-        printf("%-*s %4lld %6llu %8s %8s %8s %8s  %s%s\n", width, r->path, (long long)r->seed,
+        printf("%-*s %4lld %6llu %8s %8s %8s %8s  %s%s", width, r->path, (long long)r->seed,
                (unsigned long long)r->epochs, percent(top1, r->top1), percent(best, r->best_top1),
                digits_or_dash(loss, 4, r->loss), digits_or_dash(train, 4, r->train_loss), c->cell[r->cell].label,
                r->complete ? "" : " (not complete)");
+        if (r->repeats)
+            printf(" (of the seed of %s: not counted)", r->repeats);
+        putchar('\n');
     }
     printf("\nbest is chosen on the test images and flatters; +- is the deviation over seeds.\n");
 }
@@ -166,7 +170,8 @@ done:
 const command cmd_compare = {
     "compare", "runs side by side: settings that differ, results, curves",
     "Runs that differ in their seed alone are one row: mean and deviation of the last test accuracy, its 95 % t "
-    "interval, the mean of the best. Runs that still train are shown as far as they are.\n\n"
+    "interval, the mean of the best. A seed that comes twice is counted once. Runs that still train are shown as far "
+    "as they are.\n\n"
     "  berlu compare runs/relu runs/berlu --svg compare.svg\n"
     "  berlu compare runs/*/ --json",
     rows, compare_run_command};

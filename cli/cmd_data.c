@@ -22,8 +22,8 @@
 /* ---- the report ------------------------------------------------------------------------------ */
 
 /* `verified` is NULL without --verify. */
-static void report_json(data_source *source, const data_statistics *measured, const data_verification *verified,
-                        const char *sheet)
+static berlu_status report_json(data_source *source, const data_statistics *measured, const data_verification *verified,
+                                const char *sheet)
 {
     const data_info *info = data_describe(source);
     output out;
@@ -56,7 +56,7 @@ static void report_json(data_source *source, const data_statistics *measured, co
         output_int(&out, "verified", (int64_t)verified->images);
     if (sheet)
         output_string(&out, "sheet", sheet);
-    output_print(&out);
+    return output_print(&out);
 }
 
 static void report_text(data_source *source, const data_statistics *m, const data_verification *verified,
@@ -108,9 +108,8 @@ static berlu_status report(data_source *source, const options *o, size_t sample,
     if (sheet)
         TRY(sheet_write(source, sheet, cell));
     if (options_json(o))
-        report_json(source, &measured, verified, sheet);
-    else
-        report_text(source, &measured, verified, sheet);
+        return report_json(source, &measured, verified, sheet);
+    report_text(source, &measured, verified, sheet);
     return BERLU_OK;
 }
 

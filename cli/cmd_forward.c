@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: MIT
  *
  * Input comes from files (or from the known-answer fill) and output goes to a file, so any other
- * program can be compared; tools/parity.py does so with timm. Evaluation mode: no dropout, no drop
- * path, and a distilled model outputs the mean of its heads, also with --grads. */
+ * program can be compared; tools/parity.py does so with timm. Evaluation mode: no drop path, and a
+ * distilled model outputs the mean of its heads, also with --grads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,7 +226,7 @@ const command cmd_forward = {
     "writes `logits`; with labels `loss` (cross entropy, mean); with --grads every parameter's gradient under its "
     "name.\n"
     "`fill` in place of a file is the known-answer fill: a function of names alone, to compare with other programs.\n"
-    "Nothing is random: dropout and drop path are off. A distilled model answers with the mean of its heads.\n\n"
+    "Nothing is random: drop path is off. A distilled model answers with the mean of its heads.\n\n"
     "  berlu forward vit_tiny --weights vit_tiny.safetensors --batch batch.safetensors --out answer.safetensors\n"
     "  berlu forward tnt_s_cifar --weights fill --batch fill --out answer.safetensors --grads",
     rows, forward};

@@ -132,7 +132,7 @@ static const option_row rows[] = {
 const command cmd_predict = {
     "predict", "the likeliest classes of image files",
     "Shows the five likeliest classes of each image with their probabilities. Images are prepared as the "
-    "run's test images are; the run's data must be there, because they name the classes.\n\n"
+    "run's test images are; the run's data need not be there.\n\n"
     "  berlu predict runs/first cat.jpg dog.png\n"
     "  berlu predict runs/first photos/*.jpg --which best --json",
     rows, predict};

@@ -47,6 +47,7 @@ static void setting_json(output *out, const train_settings *s, const setting *ro
         else
             output_real(out, row->key, number);
     }
+    out->json.failed |= value.failed;
     text_free(&value);
 }
 
@@ -70,20 +71,24 @@ static berlu_status recipes_json(const train_settings *s, size_t count)
 }
 
 /* One line of the table, where the recipes differ. */
-static void setting_line(const train_settings *s, size_t count, const setting *row)
+static berlu_status setting_line(const train_settings *s, size_t count, const setting *row)
 {
     text values[RECIPES_MAX] = {{0}};
     int differ = 0;
+    berlu_status status = BERLU_OK;
     for (size_t i = 0; i < count; i++) {
         recipe_value(&s[i], row, 0, &values[i]);
-        differ |= values[i].data && values[0].data && strcmp(values[i].data, values[0].data) != 0;
+        TRY_DONE(text_status(&values[i]));
+        differ |= strcmp(values[i].data, values[0].data) != 0;
     }
     if (differ)
         printf("%-14s", row->option);
     for (size_t i = 0; differ && i < count; i++)
         printf("  %-*s%s", i + 1 < count ? 12 : 0, values[i].data, i + 1 < count ? "" : "\n");
+done:
     for (size_t i = 0; i < count; i++)
         text_free(&values[i]);
+    return status;
 }
 
 static berlu_status recipes_print(const train_settings *s, size_t count)
@@ -95,7 +100,7 @@ static berlu_status recipes_print(const train_settings *s, size_t count)
         printf("  %-*s%s", i + 1 < count ? 12 : 0, recipe_names[i], i + 1 < count ? "" : "\n");
     for (size_t k = 0; k < train_settings_count; k++)
         if (is_shown(&train_settings_table[k]))
-            setting_line(s, count, &train_settings_table[k]);
+            TRY(setting_line(s, count, &train_settings_table[k]));
     puts("\nlr of paper and deit: 0.001 x images per update / 1024. What is given on the\n"
          "command line wins. `berlu train --recipe NAME --help` shows all defaults.");
     return BERLU_OK;

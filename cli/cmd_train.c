@@ -35,21 +35,19 @@ enum {
 #define ROW(key, option, kind, standard, least, most, choices, unit, help, role)                                       \
     {option, (option_type)OPTION_OF_##kind, unit, NULL, least, most, NULL, help, OPTION_EMPTY},
 static const option_row rows[] = {
-    TRAIN_SETTINGS(ROW){"resume", OPTION_FLAG, .help = "continue the run in --run", .flags = OPTION_NO_FILE},
-    {"dry-run", OPTION_FLAG, .help = "check everything, show settings, memory and expected time, write nothing",
-     .flags = OPTION_NO_FILE},
+    TRAIN_SETTINGS(ROW){"resume", OPTION_FLAG, .help = "continue the run in --run"},
+    {"dry-run", OPTION_FLAG, .help = "check everything, show settings, memory and expected time, write nothing"},
     {"wait", OPTION_FLOAT, "SECONDS", .standard = "0", .least = 0, .most = 1e9,
-     .help = "how long to wait for another process that trains in --run; then exit 4", .flags = OPTION_NO_FILE},
-    {"strict", OPTION_FLAG, .flags = OPTION_NO_FILE,
+     .help = "how long to wait for another process that trains in --run; then exit 4"},
+    {"strict", OPTION_FLAG,
      .help = "a resume under another version, matrix library, instruction set or device is an error, not a warning"},
-    {"record-steps", OPTION_FLAG, .flags = OPTION_NO_FILE,
+    {"record-steps", OPTION_FLAG,
      .help = "keep the first weights (initial.safetensors) and every batch's images and loss (steps.csv) in --run"},
-    {"config", OPTION_STRING, "FILE", .flags = OPTION_NO_FILE,
+    {"config", OPTION_STRING, "FILE",
      .help = "settings from a YAML file, or those of another run from its run.json; options win"},
-    {"verbose", OPTION_FLAG, .help = "show all settings at the start", .flags = OPTION_NO_FILE},
-    {"quiet", OPTION_FLAG, .help = "show nothing but errors", .flags = OPTION_NO_FILE},
-    {"json-lines", OPTION_FLAG, .help = "a JSON object per line on stdout: every epoch, and progress now and then",
-     .flags = OPTION_NO_FILE},
+    {"verbose", OPTION_FLAG, .help = "show all settings at the start"},
+    {"quiet", OPTION_FLAG, .help = "show nothing but errors"},
+    {"json-lines", OPTION_FLAG, .help = "a JSON object per line on stdout: every epoch, and progress now and then"},
     {0}};
 
 /* ---- what is shown --------------------------------------------------------------------------- */
@@ -416,7 +414,8 @@ static berlu_status train(options *o)
 done:
     trainer_close(t);
     recipe_free(&s);
-    if (status == BERLU_ERR_MEMORY && !strstr(berlu_last_error(), "batch "))
+    if (status == BERLU_ERR_MEMORY && !strstr(berlu_last_error(), "--batch") &&
+        !strstr(berlu_last_error(), "--eval-batch"))
         berlu_fail(status, "%s; a smaller --batch or --eval-batch takes less", berlu_last_error());
     return status;
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * This is the only place that maps a status to an exit code and prints the error line. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,8 +245,21 @@ static int help_run(int argc, char *const *argv)
     return command_run(cmd, argc - used + 1 < (int)COUNT(words) ? argc - used + 1 : (int)COUNT(words), words);
 }
 
+/* The first file opened would take the number of a closed standard stream, and messages would go
+ * into that file. A folder takes the number instead: it can be neither read nor written. */
+static void streams_hold(void)
+{
+    int fd;
+    do
+        fd = open("/", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
+    streams_hold();
     prctl(PR_SET_NAME, "berlu"); /* after re-executing itself it would be called "exe" in ps and top */
     signal(SIGPIPE, SIG_IGN);    /* a closed pipe is an error of write(), reported like any other */
     signal(SIGXFSZ, SIG_IGN);    /* likewise a file larger than `ulimit -f` allows */

@@ -12,8 +12,8 @@
 #include "options_internal.h"
 
 const option_row options_common[] = {
-    {"help", OPTION_FLAG, .help = "this text", .flags = OPTION_NO_FILE},
-    {"json", OPTION_FLAG, .help = "one JSON object on standard output", .flags = OPTION_NO_FILE},
+    {"help", OPTION_FLAG, .help = "this text"},
+    {"json", OPTION_FLAG, .help = "one JSON object on standard output"},
     {"threads", OPTION_INT, "N", .standard = "0", .most = 1024, .help = "threads; 0: as many as there are cores"},
     {"isa", OPTION_CHOICE, .standard = "best", .choices = "best|scalar|avx2|avx512|neon", .help = "instruction set"},
     {0}};

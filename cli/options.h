@@ -1,8 +1,7 @@
 /* options.h - one table per command defines its options. SPDX-License-Identifier: MIT
  *
  * A row holds name, type, default, range and help. The same row parses the command line, prints
- * --help, sets the default, formulates the error and reads the key of a settings file (the name
- * with _ for -), so they cannot disagree.
+ * --help, sets the default and formulates the error, so they cannot disagree.
  *
  *     static const option_row rows[] = {
  *         {"model", OPTION_STRING, "NAME", .flags = OPTION_ARGUMENT | OPTION_REQUIRED, .help = "which network"},
@@ -42,10 +41,9 @@ typedef enum option_type {
 enum {
     OPTION_ARGUMENT = 1, /* positional, in the order of the rows */
     OPTION_REQUIRED = 2,
-    OPTION_MANY = 4,    /* lists of numbers, texts of them: also takes the numbers that follow, `--x 1 2 3` */
-    OPTION_NO_FILE = 8, /* not a key of settings files (--config, --resume) */
-    OPTION_DASHES = 16, /* its value may begin with dashes: options for another program */
-    OPTION_EMPTY = 32,  /* a text that may be empty: it takes back what a settings file gave */
+    OPTION_MANY = 4,   /* lists of numbers, texts of them: also takes the numbers that follow, `--x 1 2 3` */
+    OPTION_DASHES = 8, /* its value may begin with dashes: options for another program */
+    OPTION_EMPTY = 16, /* a text that may be empty: it takes back what a settings file gave */
 };
 
 typedef struct option_row {

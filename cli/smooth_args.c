@@ -160,7 +160,7 @@ static berlu_status number_option(const options *o, const char *name, double *ou
 }
 
 /* The title of a plot and of a table. The paper calls a smoothed leaky ReLU BerLU. */
-static void title_make(smooth_made *m, const options *o, const char *parameter)
+static berlu_status title_make(smooth_made *m, const options *o, const char *parameter)
 {
     text title = {0};
     double eps = 0.01;
@@ -185,8 +185,10 @@ static void title_make(smooth_made *m, const options *o, const char *parameter)
             text_string(&title, ", eps by kink");
     }
     text_add(&title, ", degree %d", berlu_smooth_degree(m->f));
-    snprintf(m->title, sizeof m->title, "%s", title.data ? title.data : m->name);
+    berlu_status status = text_status(&title);
+    snprintf(m->title, sizeof m->title, "%s", status == BERLU_OK ? title.data : "");
     text_free(&title);
+    return status;
 }
 
 /* An activation that the catalogue lacks (gelu) is not a misspelt function of it (relu). */
@@ -223,8 +225,7 @@ static berlu_status from_catalogue(const options *o, const char *name, smooth_ma
     if (options_given(o, option))
         parameter = options_float(o, option);
     TRY(berlu_smooth_named(&out->f, name, options_given(o, option) ? &parameter : NULL, eps, (int)degree));
-    title_make(out, o, option);
-    return BERLU_OK;
+    return title_make(out, o, option);
 }
 
 static berlu_status from_elsewhere(const options *o, const char *name, size_t path, smooth_made *out)
@@ -257,7 +258,7 @@ berlu_status smooth_make(const options *o, smooth_made *out)
         return from_catalogue(o, name, out);
     }
     TRY(from_elsewhere(o, name, path, out));
-    title_make(out, o, NULL);
+    TRY(title_make(out, o, NULL));
     if (strcmp(out->name, "smoothed") == 0)
         memmove(out->title, out->title + strlen("smoothed "), strlen(out->title) - strlen("smoothed ") + 1);
     return BERLU_OK;

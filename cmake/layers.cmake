@@ -45,7 +45,7 @@ function(berlu_test name)
     if(T_WRAP)
         target_sources(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/fail.c)
         foreach(call malloc calloc realloc aligned_alloc posix_memalign strdup strndup
-                open openat read pread write fsync rename renameat symlink symlinkat close mkdir mkdirat ftruncate
+                open openat read pread readdir write fsync rename renameat symlink symlinkat close mkdir mkdirat ftruncate
                 arena_alloc arena_array arena_strdup arena_printf)
             target_link_options(test_${name} PRIVATE -Wl,--wrap=${call})
         endforeach()

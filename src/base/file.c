@@ -34,6 +34,13 @@ berlu_status file_fail_read(const char *path)
     return berlu_fail(limit ? BERLU_ERR_IO : BERLU_ERR_INPUT, "%s: cannot be read: %s", path, strerror(errno));
 }
 
+berlu_status folder_next(const struct dirent **out, DIR *folder, const char *path)
+{
+    errno = 0;
+    *out = readdir(folder);
+    return *out || errno == 0 ? BERLU_OK : file_fail_read(path);
+}
+
 static berlu_status fail_write(const char *path, const char *step)
 {
     return berlu_fail(BERLU_ERR_IO, "%s: cannot be written (%s): %s", path, step, strerror(errno));
@@ -278,11 +285,6 @@ berlu_status file_write_text(const folder_handle *in, const char *name, const te
     return file_write_atomic_in(in, name, t->data ? t->data : "", t->length);
 }
 
-berlu_status file_append(const char *path, const void *bytes, size_t count, int sync)
-{
-    return file_append_in(NULL, path, bytes, count, sync);
-}
-
 berlu_status file_append_in(const folder_handle *in, const char *name, const void *bytes, size_t count, int sync)
 {
     char shown[FILE_SHOWN];
@@ -299,11 +301,6 @@ berlu_status file_append_in(const folder_handle *in, const char *name, const voi
     if (close(fd) != 0 && status == BERLU_OK)
         status = fail_write(path, "close");
     return status;
-}
-
-berlu_status file_truncate(const char *path, uint64_t size)
-{
-    return file_truncate_in(NULL, path, size);
 }
 
 berlu_status file_truncate_in(const folder_handle *in, const char *name, uint64_t size)

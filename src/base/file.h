@@ -10,6 +10,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,10 @@ const char *file_shown(char out[FILE_SHOWN], const folder_handle *in, const char
  * nobody takes a whole file for a broken one. */
 berlu_status file_fail_read(const char *path);
 
+/* The next entry of a folder, NULL after the last: what a failing disk does not list is not taken
+ * for missing. */
+berlu_status folder_next(const struct dirent **out, DIR *folder, const char *path);
+
 /* A file in the making. Write with file_out_write(); commit makes it appear under `path`, discard
  * leaves no trace. After any failure only discard is allowed. */
 typedef struct file_out file_out;
@@ -55,21 +60,17 @@ berlu_status file_read_all(char **out, size_t *size, const char *path, size_t li
 berlu_status file_read_all_in(char **out, size_t *size, const folder_handle *in, const char *name, size_t limit);
 
 /* Appends whole bytes, fsyncs if `sync`, creates the file. For logs and metrics. */
-berlu_status file_append(const char *path, const void *bytes, size_t count, int sync);
 berlu_status file_append_in(const folder_handle *in, const char *name, const void *bytes, size_t count, int sync);
-berlu_status file_truncate(const char *path, uint64_t size);
 berlu_status file_truncate_in(const folder_handle *in, const char *name, uint64_t size);
 
 int file_exists(const char *path);
 int file_exists_in(const folder_handle *in, const char *name);
 int folder_exists(const char *path);
 int folder_exists_in(const folder_handle *in, const char *name);
-berlu_status folder_make(const char *path);                      /* with parents, like mkdir -p */
-berlu_status folder_sync(const char *path);                      /* fsync of the folder itself */
-berlu_status folder_sync_of(const char *path);                   /* fsync of the folder that holds `path` */
-berlu_status folder_remove(const char *path);                    /* recursively; a missing folder is fine */
-berlu_status path_rename(const char *from, const char *to);      /* and fsync of the target's folder */
-berlu_status link_replace(const char *target, const char *path); /* a symbolic link, replaced by rename */
+berlu_status folder_make(const char *path);                 /* with parents, like mkdir -p */
+berlu_status folder_sync(const char *path);                 /* fsync of the folder itself */
+berlu_status folder_remove(const char *path);               /* recursively; a missing folder is fine */
+berlu_status path_rename(const char *from, const char *to); /* and fsync of the target's folder */
 
 /* The same relative to a folder held open; folder_make_in() makes one level and no parents. */
 berlu_status folder_make_in(const folder_handle *in, const char *name);
@@ -77,6 +78,7 @@ berlu_status folder_sync_in(const folder_handle *in, const char *name);
 berlu_status folder_sync_above(int at, const char *name, const char *shown); /* of the folder that holds `name` */
 berlu_status folder_remove_in(const folder_handle *in, const char *name);
 berlu_status path_rename_in(const folder_handle *in, const char *from, const char *to);
-berlu_status link_replace_in(const folder_handle *in, const char *target, const char *name);
+berlu_status link_replace_in(const folder_handle *in, const char *target,
+                             const char *name); /* a symbolic link, replaced by rename */
 
 #endif

@@ -121,11 +121,6 @@ berlu_status folder_sync_above(int at, const char *name, const char *shown)
     return folder_sync_in(&(folder_handle){.fd = at, .path = shown}, folder);
 }
 
-berlu_status folder_sync_of(const char *path)
-{
-    return folder_sync_above(AT_FDCWD, path, path);
-}
-
 static berlu_status sync_above(const folder_handle *in, const char *name)
 {
     return folder_sync_above(at_of(in), name, in ? in->path : name);
@@ -238,9 +233,4 @@ berlu_status link_replace_in(const folder_handle *in, const char *target, const 
     }
     free(temporary);
     return status;
-}
-
-berlu_status link_replace(const char *target, const char *path)
-{
-    return link_replace_in(NULL, target, path);
 }

@@ -147,11 +147,15 @@ static berlu_status window(augment_scratch *w, int left, int top, int side)
 }
 
 /* Resizes the short edge to `side` / crop_pct and crops the centre; ties round to even, as in
- * Python. */
+ * Python. An image of few bytes may be so long and narrow that resized it would take gigabytes. */
 static berlu_status crop_centre(const augment_options *o, double crop_pct, resize_filter filter, augment_scratch *w)
 {
     int side = o->image_size, edge = (int)floor(side / crop_pct);
     int width = w->current.width, height = w->current.height;
+    double ratio = width < height ? (double)height / width : (double)width / height;
+    if (ratio * edge * edge > IMAGE_PIXEL_LIMIT)
+        return berlu_fail(BERLU_ERR_INPUT, "%d x %d pixels are too long and narrow to be resized to %d", width, height,
+                          edge);
     if (width <= height)
         height = (int)((double)edge * height / width), width = edge;
     else
@@ -312,6 +316,15 @@ berlu_status augment_apply(const augment_plan *plan, const sample_draw *draw, ui
     return BERLU_OK;
 }
 
+/* What is wrong with an image names it. */
+static berlu_status named(berlu_status status, const data_source *source, data_split split, size_t index)
+{
+    char name[4096];
+    if (status == BERLU_ERR_INPUT)
+        berlu_fail_in(status, data_name(source, split, index, name, sizeof name));
+    return status;
+}
+
 /* A sample is drawn once a reader knows the size of the image, before it decodes the pixels. */
 typedef struct draw_job {
     const augment_plan *plan;
@@ -338,7 +351,7 @@ berlu_status augment_image(const augment_plan *plan, data_source *source, data_s
 {
     draw_job job = {.plan = plan, .epoch = epoch, .sample = sample};
     TRY(sample_read(&job, source, split, index, w));
-    TRY(crop_apply(plan, &job.draw, w));
+    TRY(named(crop_apply(plan, &job.draw, w), source, split, index));
     if (job.draw.flip)
         pixels_flip(&w->current);
     return colours_apply(plan, epoch, sample, w);
@@ -349,5 +362,5 @@ berlu_status augment_sample(const augment_plan *plan, data_source *source, data_
 {
     draw_job job = {.plan = plan, .epoch = epoch, .sample = sample};
     TRY(sample_read(&job, source, split, index, w));
-    return augment_apply(plan, &job.draw, epoch, sample, out, w);
+    return named(augment_apply(plan, &job.draw, epoch, sample, out, w), source, split, index);
 }

@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  * A text is `synthetic`, KIND:PATH, or a path that is tried with the kinds in the order of the
- * table. Broken images are recorded here, once each, so that a run can report at its end which it
- * left out and two runs can be compared. */
+ * table. Broken images are recorded here, once each, so that a run can report which it left out. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,10 +55,10 @@ static berlu_status kind_of(const char *text, const data_kind **kind, const char
         }
     if (!file_exists(text) && !folder_exists(text))
         return data_unknown(text);
-    return berlu_fail(
-        BERLU_ERR_INPUT,
-        "%s: not recognised as a data set; name its kind (cifar10:PATH, cifar100:PATH, folder:PATH, packed:PATH)",
-        text);
+    return berlu_fail(BERLU_ERR_INPUT,
+                      "%s: is no packed set, and has not the name of an archive of CIFAR; write cifar10:PATH or "
+                      "cifar100:PATH where it is one, unpack any other archive and give its folder",
+                      text);
 }
 
 static size_t bad_allowed(const data_options *o, const data_info *info)
@@ -218,6 +217,17 @@ size_t data_bad_count(const data_source *s)
     size_t count = s->bad_count;
     pthread_mutex_unlock(&shared->lock);
     return count;
+}
+
+void data_bad_warn(const data_source *s, size_t *told, const berlu_log *log)
+{
+    enum { NAMED = 20 };
+    size_t count = data_bad_count(s);
+    for (; *told < count && *told < NAMED; (*told)++)
+        log_line(log, BERLU_LOG_WARNING, "left out: %s", data_bad_message(s, *told));
+    if (*told < count)
+        log_line(log, BERLU_LOG_WARNING, "left out: %zu images by now (berlu data info --verify names them)", count);
+    *told = count;
 }
 
 const char *data_bad_message(const data_source *s, size_t n)

@@ -74,6 +74,10 @@ berlu_status data_report_bad(data_source *source, data_split split, size_t index
 size_t data_bad_count(const data_source *source);
 const char *data_bad_message(const data_source *source, size_t n); /* n < data_bad_count(); lives with the source */
 
+/* Warns of broken images from number *told on, and moves *told behind them: the first by name, the
+ * rest by their number. */
+void data_bad_warn(const data_source *source, size_t *told, const berlu_log *log);
+
 /* Mean and standard deviation of all pixels of a split, in [0, 1], over at most `limit` images (0:
  * all; else evenly spaced), without those of a holdout of that size (loader.h, its seed 0). Broken
  * images are reported and left out. The sums are integers, so threads never change a bit. */

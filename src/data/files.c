@@ -32,6 +32,13 @@ static berlu_status files_read(data_source *s, data_split split, size_t index, c
     return file_decode(out, paths[index], request);
 }
 
+static const char *files_name_of(const data_source *s, data_split split, size_t index, char *out, size_t size)
+{
+    const char *const *paths = s->state;
+    (void)split, (void)out, (void)size;
+    return paths[index];
+}
+
 static int files_label(const data_source *s, data_split split, size_t index)
 {
     (void)s, (void)split, (void)index;
@@ -48,6 +55,7 @@ static const data_kind data_files = {
     .help = "images by their paths",
     .label = files_label,
     .read = files_read,
+    .name_of = files_name_of,
     .close = files_close,
 };
 

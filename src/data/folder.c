@@ -338,7 +338,10 @@ static berlu_status folder_open(data_source *s, const char *path, const data_opt
     if (strcmp(order, "torchvision") != 0 && strcmp(order, "timm") != 0)
         return berlu_fail(BERLU_ERR_ARG, "class order '%s': torchvision or timm", order);
     if (!folder_exists(path))
-        return berlu_fail(BERLU_ERR_INPUT, "%s: no such folder", path);
+        return berlu_fail(BERLU_ERR_INPUT,
+                          file_exists(path) ? "%s: is a file; unpack an archive and give the folder of its images"
+                                            : "%s: no such folder",
+                          path);
     folder_state *f = s->state = calloc(1, sizeof *f);
     if (!f)
         return berlu_fail_memory(sizeof *f, path);

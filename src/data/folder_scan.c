@@ -20,6 +20,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/text.h"
 
 enum { DEPTH_LIMIT = 16 };
@@ -212,21 +213,20 @@ static berlu_status walk(walker *w, const ancestor *above, int depth)
         return berlu_fail(BERLU_ERR_INPUT, "%s: folders nested deeper than %d", w->path.data, DEPTH_LIMIT);
     DIR *folder = opendir(w->path.data);
     if (!folder || fstat(dirfd(folder), &info) != 0) {
-        berlu_status status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", w->path.data, strerror(errno));
+        berlu_status status = file_fail_read(w->path.data);
         if (folder)
             closedir(folder);
         return status;
     }
     const ancestor here = {above, info.st_dev, info.st_ino};
-    berlu_status status = BERLU_OK;
+    berlu_status status;
     const struct dirent *entry;
-    errno = 0;
-    while ((entry = readdir(folder))) {
+    for (;;) {
+        TRY_DONE(folder_next(&entry, folder, w->path.data));
+        if (!entry)
+            break;
         TRY_DONE(scan_entry(w, &here, depth, entry));
-        errno = 0;
     }
-    if (errno != 0)
-        status = berlu_fail(BERLU_ERR_INPUT, "%s: %s", w->path.data, strerror(errno));
 done:
     closedir(folder);
     return status;
@@ -332,18 +332,19 @@ static int was_skipped(const scan_list *l, const char *root, const char *name)
 
 berlu_status scan_empty_class(const scan_list *l, const char *root, const char *const *names, size_t count)
 {
-    berlu_status status = BERLU_OK;
     DIR *folder = opendir(root);
     if (!folder)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: %s", root, strerror(errno));
+        return file_fail_read(root);
     const struct dirent *entry;
-    while (status == BERLU_OK && (entry = readdir(folder))) {
+    berlu_status status;
+    while ((status = folder_next(&entry, folder, root)) == BERLU_OK && entry) {
         const char *name = entry->d_name;
         if (name[0] != '.' && !bsearch(&name, names, count, sizeof *names, order_pointers) &&
             is_folder_at(root, entry) && !was_skipped(l, root, name))
-            status =
-                berlu_fail(BERLU_ERR_INPUT, "%s/%s: a class without images; remove the folder or fill it", root, name);
+            TRY_DONE(
+                berlu_fail(BERLU_ERR_INPUT, "%s/%s: a class without images; remove the folder or fill it", root, name));
     }
+done:
     closedir(folder);
     return status;
 }

@@ -181,11 +181,11 @@ static berlu_status entry_read(st_tensor *t, json_t *entry, uint64_t data_size, 
         return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': its entry is not an object", path, t->name);
     const char *key;
     json_t *value;
-    json_object_foreach(entry, key, value) if (strcmp(key, "dtype") != 0 && strcmp(key, "shape") != 0 &&
-                                               strcmp(key, "data_offsets") !=
-                                                   0) return berlu_fail(BERLU_ERR_INPUT,
-                                                                        "%s: tensor '%s': unknown key '%.40s'", path,
-                                                                        t->name, key);
+    json_object_foreach(entry, key, value)
+    {
+        if (strcmp(key, "dtype") != 0 && strcmp(key, "shape") != 0 && strcmp(key, "data_offsets") != 0)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: tensor '%s': unknown key '%.40s'", path, t->name, key);
+    }
     TRY(dtype_read(t, json_object_get(entry, "dtype"), path));
     TRY(shape_read(t, json_object_get(entry, "shape"), path));
     return offsets_read(t, json_object_get(entry, "data_offsets"), data_size, path);

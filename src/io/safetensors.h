@@ -65,7 +65,6 @@ const char *safetensors_path(const safetensors *file);
 berlu_status st_read_f32(const st_tensor *t, float *out);
 berlu_status st_read_f64(const st_tensor *t, double *out); /* from the floating types */
 berlu_status st_read_i64(const st_tensor *t, int64_t *out);
-berlu_status st_read_bytes(const st_tensor *t, void *out); /* raw bytes of the file, t->bytes of them */
 
 /* "[2, 3, 32, 32]", for error texts. Returns out. */
 enum { ST_SHAPE_TEXT = 8 * 22 + 4 };

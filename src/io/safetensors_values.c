@@ -82,11 +82,6 @@ static berlu_status floating_check(const st_tensor *t)
                       dtypes[t->dtype].name);
 }
 
-berlu_status st_read_bytes(const st_tensor *t, void *out)
-{
-    return values_fetch(t, 0, t->count, out);
-}
-
 berlu_status st_read_f32(const st_tensor *t, float *out)
 {
     unsigned char piece[PIECE * 8];

@@ -51,14 +51,6 @@ berlu_status tar_open(tar_out *t, const char *path)
     return file_out_open(&t->file, path);
 }
 
-berlu_status tar_add(tar_out *t, const char *name, const void *bytes, size_t count)
-{
-    TRY(header_write(t, name, count));
-    if (count)
-        TRY(file_out_write(t->file, bytes, count));
-    return blocks_fill(t, count);
-}
-
 /* Read in pieces: the size is taken once, and a file that shrinks meanwhile is an error of the
  * reader. */
 berlu_status tar_add_file(tar_out *t, const char *name, const char *path)

@@ -59,7 +59,7 @@ static void arguments_add(text *out, const model *m)
         text_add(out, ", \"act_layer\": \"%s\"", berlu_act_spec(m->acts[0]));
 }
 
-berlu_status timm_config(text *out, const model *m, const char *mean, const char *std, double crop_pct)
+berlu_status timm_config(text *out, const model *m, const timm_images *images)
 {
     const model_config *c = &m->config;
     const layout *l = NULL;
@@ -79,9 +79,9 @@ berlu_status timm_config(text *out, const model *m, const char *mean, const char
     arguments_add(out, m);
     text_add(out, "},\n  \"pretrained_cfg\": {\n    \"input_size\": [3, %d, %d], \"fixed_input_size\": %s,\n",
              c->image_size, c->image_size, c->family == &family_convnext ? "false" : "true");
-    text_add(out, "    \"mean\": [%s], \"std\": [%s],\n", mean, std);
-    text_add(out, "    \"interpolation\": \"bicubic\", \"crop_pct\": %s, \"num_classes\": %d,\n",
-             number_text(crop, crop_pct > 0 ? crop_pct : 1), c->classes);
+    text_add(out, "    \"mean\": [%s], \"std\": [%s],\n", images->mean, images->std);
+    text_add(out, "    \"interpolation\": \"%s\", \"crop_pct\": %s, \"crop_mode\": \"%s\", \"num_classes\": %d,\n",
+             images->filter, number_text(crop, images->crop_pct > 0 ? images->crop_pct : 1), images->mode, c->classes);
     text_add(out, "    \"first_conv\": \"%s\", \"classifier\": %s\n  },\n", l->first,
              c->distilled ? "[\"head\", \"head_dist\"]" : l->classifier);
     text_add(out, "  \"berlu\": \"%s; import berlu.timm before loading, it knows the activation\"\n}\n",

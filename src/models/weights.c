@@ -284,11 +284,6 @@ static berlu_status tensors_collect(st_tensor *tensors, float **copies, engine *
     return BERLU_OK;
 }
 
-berlu_status weights_save(engine *e, engine_array array, const char *path, const st_text *metadata, size_t texts)
-{
-    return weights_save_in(e, array, NULL, path, metadata, texts);
-}
-
 berlu_status weights_save_in(engine *e, engine_array array, const folder_handle *in, const char *path,
                              const st_text *metadata, size_t texts)
 {

@@ -50,7 +50,6 @@ berlu_status weights_begin(engine *e, const safetensors *file, weights_begun *ou
 
 /* Writes one of the engine's arrays under the parameters' names, whole or not at all; "format":
  * "pt" stands first in the metadata, as readers in Python expect it. */
-berlu_status weights_save(engine *e, engine_array array, const char *path, const st_text *metadata, size_t texts);
 berlu_status weights_save_in(engine *e, engine_array array, const folder_handle *in, const char *name,
                              const st_text *metadata, size_t texts);
 

@@ -127,6 +127,15 @@ static const char *label_make(compare *c, const char **values, size_t run)
     return copy;
 }
 
+/* The first run of the same cell and seed before run `i`; NULL. */
+static const char *repeated(const compare *c, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (c->run[k].cell == c->run[i].cell && c->run[k].seed == c->run[i].seed)
+            return c->run[k].path;
+    return NULL;
+}
+
 static berlu_status cells_make(compare *c, const char **values)
 {
     c->cell = ARENA_ARRAY(&c->memory, compare_cell, c->runs);
@@ -148,7 +157,8 @@ static berlu_status cells_make(compare *c, const char **values)
             if (!(c->cell[c->cells++].label = label_make(c, values, i)))
                 return BERLU_ERR_MEMORY;
         }
-        c->cell[c->run[i].cell].count++;
+        c->run[i].repeats = repeated(c, i);
+        c->cell[c->run[i].cell].count += !c->run[i].repeats;
     }
     return BERLU_OK;
 }
@@ -162,7 +172,7 @@ static berlu_status cells_measure(compare *c)
         compare_cell *cell = &c->cell[k];
         size_t count = 0;
         for (size_t i = 0; i < c->runs; i++)
-            if (c->run[i].cell == k && !isnan(c->run[i].top1)) {
+            if (c->run[i].cell == k && !c->run[i].repeats && !isnan(c->run[i].top1)) {
                 top1[count] = c->run[i].top1;
                 best[count] = c->run[i].best_top1;
                 loss[count++] = c->run[i].loss;
@@ -247,7 +257,7 @@ berlu_status compare_column(compare_curve *out, compare *c, size_t cell, const c
         double epoch = csv_number(&first->metrics, row, csv_column(&first->metrics, "epoch"));
         double sum = 0, least = INFINITY, most = -INFINITY;
         for (const compare_run *r = first; r < c->run + c->runs; r++)
-            if (r->cell == cell) {
+            if (r->cell == cell && !r->repeats) {
                 double value = at_epoch(r, column, epoch);
                 sum += value; /* a NaN stays one */
                 least = fmin(least, value);

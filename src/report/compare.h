@@ -2,10 +2,11 @@
  * SPDX-License-Identifier: MIT
  *
  * Runs that differ in their seed alone are one cell: its mean, its deviation, its range by epoch. A
- * setting counts where it changes a number of the run (train/recipe.h: roles) or how long it lasts;
- * paths count only for the data. Any run folder works, including one still in training and one of
- * an earlier version. Nothing is judged here: contrasts that were fixed in advance belong in a
- * study. */
+ * run of the same seed again, a copy or a repetition, tells nothing of other seeds and is shown,
+ * but not counted. A setting counts where it changes a number of the run (train/recipe.h: roles) or
+ * how long it lasts; paths count only for the data. Any run folder works, including one still in
+ * training and one of an earlier version. Nothing is judged here: contrasts that were fixed in
+ * advance belong in a study. */
 #ifndef REPORT_COMPARE_H
 #define REPORT_COMPARE_H
 
@@ -18,9 +19,10 @@ typedef struct compare_run {
     int64_t seed;
     size_t cell;
     train_settings settings;
-    csv_table metrics;                              /* all rows of metrics.csv */
-    uint64_t epochs;                                /* done */
-    int complete;                                   /* all requested epochs are done */
+    csv_table metrics;   /* all rows of metrics.csv */
+    uint64_t epochs;     /* done */
+    int complete;        /* all requested epochs are done */
+    const char *repeats; /* a run before it of the same settings and seed: it is not counted; NULL: none */
     double top1, top5, loss, train_loss, best_top1; /* of the last evaluation; the best test accuracy of all */
 } compare_run;
 

@@ -122,7 +122,7 @@ static berlu_status run_move(const char *from, const char *to)
 static berlu_status runs_move(const char *incoming, const char *folder)
 {
     char from[STUDY_PATH], to[STUDY_PATH];
-    struct dirent *each;
+    const struct dirent *each;
     snprintf(from, sizeof from, "%.4000s/runs", incoming);
     snprintf(to, sizeof to, "%.4000s/runs", folder);
     if (!folder_exists(from))
@@ -131,8 +131,8 @@ static berlu_status runs_move(const char *incoming, const char *folder)
     DIR *list = opendir(from);
     if (!list)
         return berlu_fail(BERLU_ERR_IO, "%s: %s", from, strerror(errno));
-    berlu_status status = BERLU_OK;
-    while ((each = readdir(list))) {
+    berlu_status status;
+    while ((status = folder_next(&each, list, incoming)) == BERLU_OK && each) {
         if (!is_key(each->d_name))
             continue;
         snprintf(from, sizeof from, "%.4000s/runs/%.16s", incoming, each->d_name);

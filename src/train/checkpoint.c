@@ -73,21 +73,21 @@ static berlu_status steps_list(const folder_handle *run, uint64_t **out, size_t 
     uint64_t *steps = NULL;
     size_t n = 0;
     DIR *dir;
+    const struct dirent *entry;
     berlu_status status = checkpoints_open(&dir, run);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+    while (dir && (status = folder_next(&entry, dir, run->path)) == BERLU_OK && entry) {
         uint64_t step, *grown;
         if (!step_of(entry->d_name, &step))
             continue;
-        if (!(grown = realloc(steps, (n + 1) * sizeof *steps))) {
-            status = berlu_fail_memory((n + 1) * sizeof *steps, run->path);
-            break;
-        }
+        if (!(grown = realloc(steps, (n + 1) * sizeof *steps)))
+            TRY_DONE(berlu_fail_memory((n + 1) * sizeof *steps, run->path));
         steps = grown;
         size_t i = n++;
         for (; i > 0 && steps[i - 1] < step; i--)
             steps[i] = steps[i - 1];
         steps[i] = step;
     }
+done:
     if (dir)
         closedir(dir);
     if (status != BERLU_OK) {
@@ -247,9 +247,10 @@ berlu_status checkpoint_settle(checkpoint_store *store, uint64_t last, uint64_t 
 berlu_status checkpoint_recover(checkpoint_store *store)
 {
     DIR *dir;
+    const struct dirent *entry;
     berlu_status status = BERLU_OK;
     TRY(checkpoints_open(&dir, store->run));
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+    while (dir && (status = folder_next(&entry, dir, store->run->path)) == BERLU_OK && entry) {
         uint64_t step;
         char from[NAME], to[NAME];
         if (!marked(entry->d_name, mark_aside) || !step_of(entry->d_name + strlen(mark_aside), &step))

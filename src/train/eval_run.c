@@ -116,7 +116,7 @@ berlu_status eval_images_open(loader **out, uint64_t **only, data_source *data, 
     return loader_open(out, data, &o);
 }
 
-/* Opens files of the caller in place of the set's images, prepared in the same way. */
+/* Opens files of the caller in place of the images of `data`, prepared in the same way. */
 static berlu_status files_open(loader **out, data_source *files, data_source *data, const train_settings *s,
                                const eval_request *r, int side)
 {
@@ -140,10 +140,9 @@ static uint64_t step_of(const char *weights)
     return at ? strtoull(at + strlen("/step-"), NULL, 10) : 0;
 }
 
-static berlu_status report_fill(eval_report *out, const train_settings *s, const model *m, const data_source *data,
+static berlu_status report_fill(eval_report *out, const train_settings *s, const model *m, const data_info *info,
                                 const char *weights)
 {
-    const data_info *info = data_describe(data);
     text acts = {0};
     for (int i = 0; i < m->act_count; i++)
         text_add(&acts, "%s%s", i ? "; " : "", berlu_act_spec(m->acts[i]));
@@ -264,6 +263,20 @@ done:
     return status;
 }
 
+/* Opens the request's files with the classes that run.json names, so that a prediction does without
+ * the set. Older records have no names or no normalization; *out is then NULL. */
+static berlu_status files_by_record(data_source **out, arena *memory, const train_settings *s, const eval_request *r)
+{
+    char path[CHECKPOINT_PATH];
+    const char **names;
+    data_info like = {.class_order = "fixed"};
+    if (!*s->mean || snprintf(path, sizeof path, "%s/run.json", r->run) >= (int)sizeof path)
+        return BERLU_OK;
+    TRY(run_json_classes(&names, &like.classes, memory, path));
+    like.class_names = names;
+    return like.classes ? data_open_files(out, r->files, r->file_count, &like) : BERLU_OK;
+}
+
 /* Limits the batch to the size of the set. */
 static int batch_of(const eval_request *r, const data_source *data, const train_settings *s)
 {
@@ -278,32 +291,39 @@ berlu_status eval_run(const eval_request *request, score *out)
     eval_request clamped = *request, *r = &clamped;
     char weights[CHECKPOINT_PATH];
     train_settings s;
-    data_source *data = NULL, *files = NULL;
+    data_source *data = NULL, *files = NULL, *like; /* like: whose classes and normalization are meant */
     model *m = NULL;
     engine *e = NULL;
     loader *l = NULL;
     uint64_t *only = NULL;
-    size_t classes;
+    arena memory = {0};
+    size_t classes = 0;
     engine_options o = {.mode = ENGINE_INFER, .threads = r->threads};
     recipe_init(&s);
     berlu_status status;
     TRY_DONE(r->weights ? settings_of_weights(r, &s, weights) : settings_of_run(r, &s, weights));
     TRY_DONE(recipe_idle(&s));
-    TRY_DONE(images_find(&data, &classes, &s, r));
-    TRY_DONE(classes_compare(r, &s, data_describe(data)));
+    if (r->file_count)
+        TRY_DONE(files_by_record(&files, &memory, &s, r));
+    if (!files) {
+        TRY_DONE(images_find(&data, &classes, &s, r));
+        TRY_DONE(classes_compare(r, &s, data_describe(data)));
+    }
+    like = files ? files : data;
     r->batch = o.batch = batch_of(request, data, &s);
-    TRY_DONE(network_create(&m, &s, classes));
+    TRY_DONE(network_create(&m, &s, files ? data_describe(files)->classes : classes));
     TRY_DONE(network_device(&o, &s));
     TRY_DONE(engine_create(&e, m->graph, &o));
     TRY_DONE(weights_load_path(e, weights));
     if (r->report)
-        TRY_DONE(report_fill(r->report, &s, m, data, weights));
-    if (r->file_count)
-        TRY_DONE(data_open_files(&files, r->files, r->file_count, data_describe(data)));
+        TRY_DONE(report_fill(r->report, &s, m, data_describe(like), weights));
+    if (r->file_count && !files)
+        TRY_DONE(data_open_files(&files, r->files, r->file_count, data_describe(like)));
     TRY_DONE(weights_finite(e, weights));
-    TRY_DONE(files ? files_open(&l, files, data, &s, r, m->config.image_size)
+    TRY_DONE(files ? files_open(&l, files, like, &s, r, m->config.image_size)
                    : eval_images_open(&l, &only, data, &s, r, m->config.image_size));
     TRY_DONE(r->each ? visit(e, l, out, r) : evaluate(e, l, out, NULL, NULL, r->tick, r->context));
+    data_bad_warn(like, &(size_t){0}, r->log);
     if (!isfinite(score_loss(out)))
         TRY_DONE(berlu_fail(BERLU_ERR_NUMERIC, "%s: the weights are finite, but the network's output is not", weights));
 done:
@@ -313,6 +333,7 @@ done:
     engine_free(e);
     model_free(m);
     data_close(data);
+    arena_free(&memory);
     recipe_free(&s);
     return status;
 }

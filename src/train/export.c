@@ -15,6 +15,7 @@
 #include "train/checkpoint.h"
 #include "train/checkpoint_files.h"
 #include "train/eval_run.h"
+#include "train/image_options.h"
 #include "train/network.h"
 #include "train/run_folder.h"
 #include "train/run_missing.h"
@@ -122,7 +123,13 @@ berlu_status export_timm(const export_request *r, const char *folder)
         return berlu_fail(BERLU_ERR_ARG, "%s: is there already; give the name of a folder to be made", name);
     berlu_status status;
     TRY_DONE(exported_open(&x, r));
-    TRY_DONE(timm_config(&config, x.model, x.settings.mean, x.settings.std, x.settings.crop_pct));
+    const timm_images images = {.mean = x.settings.mean,
+                                .std = x.settings.std,
+                                .filter = x.settings.interpolation == RECIPE_BILINEAR ? "bilinear" : "bicubic",
+                                .mode = image_options_squashed(&x.settings, x.model->config.image_size) ? "squash"
+                                                                                                        : "center",
+                                .crop_pct = x.settings.crop_pct};
+    TRY_DONE(timm_config(&config, x.model, &images));
     TRY_DONE(folder_write(name, &x, &config));
 done:
     text_free(&config);

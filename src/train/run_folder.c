@@ -57,11 +57,13 @@ static berlu_status folder_empty(const char *path, int *empty)
     DIR *dir = opendir(path);
     if (!dir)
         return file_fail_read(path); /* its content is unknown */
+    const struct dirent *entry;
+    berlu_status status;
     *empty = 1;
-    for (struct dirent *entry; (entry = readdir(dir));)
+    while ((status = folder_next(&entry, dir, path)) == BERLU_OK && entry)
         *empty &= entry->d_name[0] == '.' || strcmp(entry->d_name, "lock") == 0;
     closedir(dir);
-    return BERLU_OK;
+    return status;
 }
 
 /* A line that cannot be written to log.txt does not stop a run; the next checkpoint reports a full

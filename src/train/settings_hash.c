@@ -112,7 +112,8 @@ size_t settings_against_text(const train_settings *s, const char *canonical, tex
         text value = {0};
         snprintf(key, sizeof key, "%.*s", there.key_length, there.key);
         const setting *row = recipe_find(key);
-        if (!row || setting_moves(row) || (row->role != SETTING_FIXED && row->role != SETTING_LATER))
+        int prolonged = strcmp(key, "epochs") == 0; /* perhaps: the older checkpoints of such a run stay */
+        if (!row || prolonged || setting_moves(row) || (row->role != SETTING_FIXED && row->role != SETTING_LATER))
             continue;
         recipe_values(s, row, &value);
         line here = {.value = value.data ? value.data : "", .value_length = (int)value.length};

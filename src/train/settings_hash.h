@@ -24,8 +24,8 @@ const char *settings_hash(char out[SETTINGS_HASH], const char *canonical);
  * Lines that another device changes (setting_moves()) are ignored. */
 size_t settings_text_differences(const char *here, const char *there, text *out);
 
-/* The same for settings against a canonical text: only keys of the text that are settings. For a
- * run.json whose settings are resolved. */
+/* The same for resolved settings against the canonical text of a checkpoint: only keys of the text
+ * that are settings, and not the number of epochs, on which no evaluation depends. */
 size_t settings_against_text(const train_settings *s, const char *canonical, text *out);
 
 #endif

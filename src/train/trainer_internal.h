@@ -51,6 +51,7 @@ struct trainer {
     checkpoint_store store; /* its checkpoints */
     saver *saver;           /* writes them in the background; NULL: synchronously */
     data_source *data;
+    size_t told; /* of its broken images */
     model *model;
     engine *train, *eval;
     loader *batches, *test, *probe; /* probe: the first training images, not augmented, for train_top1 */
@@ -121,8 +122,12 @@ void prolong_warn(const trainer *t);
 /* trainer.c: trains for about `seconds`; returns the mean time of an update with its batches */
 berlu_status updates_time(trainer *t, double seconds, double *out);
 
-/* trainer_measure.c: adds advice to the message of a failed allocation */
-void memory_advice(const trainer *t, const engine_options *train, const engine_options *eval);
+/* trainer_measure.c. BERLU_ERR_MEMORY where both engines and the loaders need more than `free`
+ * bytes of the host's memory; memory_free() is what the machine has left, 0 where that is not
+ * known. */
+double memory_free(void);
+berlu_status memory_check(const trainer *t, const engine_options *train, const engine_options *eval, double free);
+void memory_advice(const trainer *t, const engine_options *train, const engine_options *eval); /* after a failure */
 
 /* trainer_record.c; without --record-steps the last two do nothing */
 berlu_status steps_begin(trainer *t); /* writes the initial weights */

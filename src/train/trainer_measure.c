@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: MIT
  *
  * trainer_measure() serves --dry-run: it trains for about a second and leaves the trainer's weights
- * useless. memory_advice() extends the message of a failed allocation of the host's memory by the
- * memory needed, the memory free and the largest batch that fits; a plan allocates nothing, so any
- * batch can be tried. */
+ * useless. memory_check() compares what a run needs of the host's memory with what is free,
+ * memory_advice() extends the message of this failure, or of a failed allocation, by both and the
+ * largest batch that fits; a plan allocates nothing, so any batch can be tried. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -70,8 +70,7 @@ berlu_status trainer_measure(trainer *t, double seconds, train_estimate *out)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Bytes that this process can still allocate, by the machine's free memory and its own limit. */
-static double bytes_available(void)
+double memory_free(void)
 {
     char line[256];
     double kib = 0, available = 0;
@@ -81,9 +80,15 @@ static double bytes_available(void)
             available = kib * 1024;
     if (file)
         fclose(file);
+    return available;
+}
+
+/* Bytes that this process can still allocate, by the machine's free memory and its own limit. */
+static double bytes_available(void)
+{
+    double available = memory_free(), pages = 0;
     struct rlimit limit;
-    double pages = 0;
-    file = fopen("/proc/self/statm", "r");
+    FILE *file = fopen("/proc/self/statm", "r");
     int known = file && fscanf(file, "%lf", &pages) == 1;
     if (file)
         fclose(file);
@@ -103,6 +108,14 @@ static double bytes_needed(const trainer *t, const engine_options *train, const 
     double side = t->model->config.image_size, pixels = 3 * side * side * sizeof(float);
     double loaders = 4 * pixels * (train->batch + 2.0 * eval->batch); /* each prefetches four batches */
     return (double)(a.total + a.library + b.total + b.library) - (double)b.parameters + loaders;
+}
+
+/* The system grants more memory than it has, and later kills who uses it. */
+berlu_status memory_check(const trainer *t, const engine_options *train, const engine_options *eval, double free)
+{
+    if (!train->backend->host_memory || free <= 0 || bytes_needed(t, train, eval) <= free)
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_MEMORY, "this machine has too little memory for the run");
 }
 
 /* Halves the larger of the two batches until both plans fit. */

@@ -77,7 +77,9 @@ static berlu_status engines_make(trainer *t)
     TRY(network_device(&o, s));
     engine_options e = {.backend = o.backend, .mode = ENGINE_INFER, .batch = t->eval_batch, .threads = o.threads};
     o.beside = &e;
-    berlu_status status = engine_create(&t->train, t->model->graph, &o);
+    berlu_status status = memory_check(t, &o, &e, memory_free());
+    if (status == BERLU_OK)
+        status = engine_create(&t->train, t->model->graph, &o);
     o.beside = NULL;
     e.share = t->train;
     if (status == BERLU_OK)

@@ -215,6 +215,7 @@ berlu_status report_epoch(trainer *t, const metrics_row *row, int best, int cut)
     log_line(&t->run.log, BERLU_LOG_INFO, "epoch %llu/%lld  step %llu  lr %.3g  train loss %.4f%s",
              (unsigned long long)row->epoch, (long long)t->settings.epochs, (unsigned long long)row->step, row->lr,
              row->train_loss, scores);
+    data_bad_warn(t->data, &t->told, &t->run.log);
     if (t->hooks.epoch) {
         train_speed speed = report_speed(&t->times);
         t->hooks.epoch(t->hooks.context, row, &speed, best);

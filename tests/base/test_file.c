@@ -216,20 +216,20 @@ static void appended_lines_are_whole_or_taken_back(void **state)
 {
     (void)state;
     berlu_status status;
-    assert_int_equal(file_append(path, "one\n", 4, 1), BERLU_OK);
+    assert_int_equal(file_append_in(NULL, path, "one\n", 4, 1), BERLU_OK);
     const int kinds = FAIL_OPEN | FAIL_WRITE | FAIL_SYNC;
-    for (int n = 1; fail_after(kinds, n), status = file_append(path, "two\n", 4, 1), fail_hit(); n++) {
+    for (int n = 1; fail_after(kinds, n), status = file_append_in(NULL, path, "two\n", 4, 1), fail_hit(); n++) {
         assert_int_equal(status, BERLU_ERR_IO);
         assert_content(path, "one\n");
     }
     assert_content(path, "one\ntwo\n");
     fail_after(FAIL_SHORT, 1);
-    assert_int_equal(file_append(path, "three\n", 6, 0), BERLU_ERR_IO);
+    assert_int_equal(file_append_in(NULL, path, "three\n", 6, 0), BERLU_ERR_IO);
     assert_true(fail_hit());
     assert_content(path, "one\ntwo\n");
-    assert_int_equal(file_truncate(path, 4), BERLU_OK);
+    assert_int_equal(file_truncate_in(NULL, path, 4), BERLU_OK);
     assert_content(path, "one\n");
-    for (int n = 1; fail_after(FAIL_FILE, n), status = file_truncate(path, 4), fail_hit(); n++)
+    for (int n = 1; fail_after(FAIL_FILE, n), status = file_truncate_in(NULL, path, 4), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_IO);
 }
 

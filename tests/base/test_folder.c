@@ -67,7 +67,7 @@ static void a_folder_goes_with_all_it_holds_but_not_what_links_point_to(void **s
     assert_int_equal(file_write_atomic(kept, "x", 1), BERLU_OK);
     assert_int_equal(folder_make(folder_path(path, folder, "tree/deep/er")), BERLU_OK);
     assert_int_equal(file_write_atomic(folder_path(path, folder, "tree/deep/file"), "x", 1), BERLU_OK);
-    assert_int_equal(link_replace(kept, folder_path(path, folder, "tree/link")), BERLU_OK);
+    assert_int_equal(link_replace_in(NULL, kept, folder_path(path, folder, "tree/link")), BERLU_OK);
     folder_path(path, folder, "tree");
     assert_int_equal(folder_remove(path), BERLU_OK);
     assert_false(folder_exists(path));
@@ -81,8 +81,9 @@ static void a_link_is_replaced_or_stays_as_it_was(void **state)
     char target[64];
     berlu_status status;
     folder_path(path, folder, "last");
-    assert_int_equal(link_replace("step-1", path), BERLU_OK);
-    for (int n = 1; fail_after(FAIL_ALLOC | FAIL_RENAME, n), status = link_replace("step-2", path), fail_hit(); n++) {
+    assert_int_equal(link_replace_in(NULL, "step-1", path), BERLU_OK);
+    for (int n = 1; fail_after(FAIL_ALLOC | FAIL_RENAME, n), status = link_replace_in(NULL, "step-2", path), fail_hit();
+         n++) {
         assert_true(status == BERLU_ERR_IO || status == BERLU_ERR_MEMORY);
         ssize_t length = readlink(path, target, sizeof target);
         assert_int_equal(length, 6);

@@ -325,6 +325,27 @@ static void a_full_disk_behind_stdout_is_told(void **state)
     command_free(&r);
 }
 
+/* The first file that a run opens for reading and writing is its lock, which takes 256 bytes. */
+static void messages_to_closed_streams_go_into_no_file(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], run[FOLDER_PATH], lock[FOLDER_PATH], line[2 * FOLDER_PATH + 256];
+    struct stat info;
+    command_result r;
+    folder_path(run, folder_fresh(folder, "streams-closed"), "run");
+    folder_path(lock, run, "lock");
+    snprintf(line, sizeof line,
+             "exec '%s/berlu' train --model linear --data synthetic --synthetic-images 64 --batch 8 --epochs 2 "
+             "--recipe plain --run '%s' </dev/null >&- 2>&-",
+             getenv("BERLU_BUILD_DIR"), run);
+    assert_int_equal(system(line), 0);
+    assert_int_equal(stat(lock, &info), 0);
+    assert_int_equal(info.st_size, 256);
+    command_run(&r, "train", "--run", run, "--resume", "--quiet", NULL);
+    assert_int_equal(r.code, 0);
+    command_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +360,7 @@ int main(void)
         cmocka_unit_test(every_command_explains_itself),
         cmocka_unit_test(doctor_answers_in_json),
         cmocka_unit_test(a_full_disk_behind_stdout_is_told),
+        cmocka_unit_test(messages_to_closed_streams_go_into_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,21 +138,23 @@ static int says_memory(const char *err)
  * output after a failure. */
 static int wrong(const attempt *a, int silent)
 {
-    command_result r;
+    command_result whole, r;
     int calls, unused, count = 0;
-    attempt_run(&r, a, MEMORY, 0, &calls);
-    if (r.code != 0) {
-        print_error("%s: %s", a->line, r.err);
-        command_free(&r);
+    attempt_run(&whole, a, MEMORY, 0, &calls);
+    if (whole.code != 0) {
+        print_error("%s: %s", a->line, whole.err);
+        command_free(&whole);
         return 1;
     }
-    command_free(&r);
     for (int i = 0; i < a->moments; i++) {
         int n = 1 + (int)((int64_t)calls * i / a->moments), hit = attempt_run(&r, a, MEMORY, n, &unused);
-        if (hit && r.code != 0 && !(r.code == 1 && says_memory(r.err) && !(silent && *r.out)) && count++ == 0)
+        int right =
+            r.code == 0 ? strcmp(r.out, whole.out) == 0 : r.code == 1 && says_memory(r.err) && !(silent && *r.out);
+        if (hit && !right && count++ == 0)
             print_error("%s: allocation %d of %d: exit %d, '%s', '%.300s'\n", a->line, n, calls, r.code, r.err, r.out);
         command_free(&r);
     }
+    command_free(&whole);
     return count;
 }
 

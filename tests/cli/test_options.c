@@ -26,7 +26,7 @@ static const option_row rows[] = {
     {"n", OPTION_INTS, .standard = "16Ki,256Ki", .least = 0, .most = 1e12, .help = "sizes"},
     {"act", OPTION_STRINGS, .standard = "gelu", .help = "activation"},
     {"graph", OPTION_OPTIONAL, .choices = "text|dot", .help = "print the graph"},
-    {"resume", OPTION_FLAG, .help = "go on", .flags = OPTION_NO_FILE},
+    {"resume", OPTION_FLAG, .help = "go on"},
     {"ema", OPTION_FLAG, .help = "average"},
     {0}};
 

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/command_json.h"
@@ -146,6 +148,60 @@ static void predictions_are_the_answers_of_the_evaluation(void **state)
     json_decref(root);
 }
 
+/* A run is carried to another machine without its set; run.json names the classes. */
+static void a_prediction_needs_no_set(void **state)
+{
+    (void)state;
+    command_result here, away;
+    command_run(&here, "predict", "run", "set/val/cross-dots/000001.png", "--json", NULL);
+    assert_int_equal(here.code, 0);
+    assert_int_equal(rename("set/val", "val") | rename("set", "elsewhere") | mkdir("set", 0777), 0);
+    assert_int_equal(rename("val", "set/val"), 0);
+    command_run(&away, "predict", "run", "set/val/cross-dots/000001.png", "--json", NULL);
+    assert_int_equal(rename("set/val", "elsewhere/val") | rmdir("set") | rename("elsewhere", "set"), 0);
+    assert_string_equal(away.err, "");
+    assert_string_equal(away.out, here.out);
+    command_free(&here);
+    command_free(&away);
+}
+
+static void a_broken_image_is_left_out_by_name(void **state)
+{
+    (void)state;
+    static const char broken[] = "set/train/cross-dots/broken.png";
+    static const char warning[] = "warning: left out: set/train/cross-dots/broken.png: neither a JPEG nor a PNG\n";
+    command_result r;
+    char *log = NULL;
+    assert_int_equal(file_write_atomic(broken, "no image", 8), BERLU_OK);
+    command_run(&r, "train", "--model", "linear", "--data", "set", "--recipe", "plain", "--epochs", "2", "--batch",
+                "20", "--max-bad", "1", "--run", "run-broken", "--quiet", NULL);
+    assert_int_equal(r.code, 0);
+    assert_string_equal(r.err, warning); /* once */
+    assert_int_equal(file_read_all(&log, NULL, "run-broken/log.txt", 1 << 20), BERLU_OK);
+    assert_non_null(strstr(log, warning));
+    free(log);
+    command_free(&r);
+    command_run(&r, "eval", "run-broken", "--split", "train", "--json", NULL);
+    assert_string_equal(r.err, warning);
+    assert_non_null(strstr(r.out, "\"images\": 200,"));
+    command_free(&r);
+    assert_int_equal(unlink(broken), 0);
+}
+
+/* timm prepares images as the evaluations of the run do. */
+static void an_export_tells_how_images_are_resized(void **state)
+{
+    (void)state;
+    char *config = NULL;
+    must("train", "--model", "vit_micro", "--act", "relu", "--image-size", "24", "--patch", "8", "--data", "set",
+         "--recipe", "plain", "--epochs", "1", "--batch", "20", "--interpolation", "bilinear", "--eval-crop", "squash",
+         "--run", "run-squash", "--quiet", NULL);
+    must("export", "timm", "run-squash", "timm-squash", NULL);
+    assert_int_equal(file_read_all(&config, NULL, "timm-squash/config.json", 1 << 20), BERLU_OK);
+    assert_non_null(strstr(config, "\"interpolation\": \"bilinear\", \"crop_pct\": 1, \"crop_mode\": \"squash\""));
+    free(config);
+}
+
 static void the_matrix_is_drawn(void **state)
 {
     (void)state;
@@ -178,6 +234,9 @@ int main(void)
         cmocka_unit_test(an_evaluation_says_what_it_is_of),
         cmocka_unit_test(classes_add_up_to_the_whole),
         cmocka_unit_test(predictions_are_the_answers_of_the_evaluation),
+        cmocka_unit_test(a_prediction_needs_no_set),
+        cmocka_unit_test(a_broken_image_is_left_out_by_name),
+        cmocka_unit_test(an_export_tells_how_images_are_resized),
         cmocka_unit_test(the_matrix_is_drawn),
         cmocka_unit_test(what_is_no_image_is_refused_by_name),
     };

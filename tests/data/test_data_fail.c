@@ -1,6 +1,7 @@
 /* test_data_fail.c - no memory, no disk: every call of a data set has its turn to fail.
  * SPDX-License-Identifier: MIT */
 #include <dirent.h>
+#include <sys/resource.h>
 
 #include "data/archive.h"
 #include "data/cache.h"
@@ -52,6 +53,28 @@ static void opening_any_kind_survives_the_failure_of_each_allocation(void **stat
         assert_true(n > 2);
         data_close(s);
     }
+}
+
+static void a_folder_that_cannot_be_listed_is_no_smaller_set(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH];
+    data_source *s = NULL;
+    berlu_status status;
+    int n = 1;
+    small_folder(folder, "fail_list");
+    for (; fail_after(FAIL_READ, n), status = data_open(&s, folder, NULL), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_INPUT);
+    assert_ok(status);
+    assert_true(n > 20); /* entries of the class folders are listed twice */
+    data_close(s);
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){0, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    status = data_open(&s, folder, NULL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(status, BERLU_ERR_IO); /* no fault of the folder */
 }
 
 static void opening_files_survives_each_failing_call(void **state)
@@ -264,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening_any_kind_survives_the_failure_of_each_allocation),
+        cmocka_unit_test(a_folder_that_cannot_be_listed_is_no_smaller_set),
         cmocka_unit_test(opening_files_survives_each_failing_call),
         cmocka_unit_test(opening_a_folder_survives_each_failing_file_call),
         cmocka_unit_test(loading_survives_the_failure_of_each_allocation),

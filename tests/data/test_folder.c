@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "data/folder_scan.h"
+#include "data/loader.h"
 #include "support.h"
 
 static void natural_order_compares_runs_of_digits_as_numbers(void **state)
@@ -94,6 +95,75 @@ static void empty_classes_loose_images_and_empty_folders_are_errors(void **state
     assert_refused(data_open(&s, folder, NULL), BERLU_ERR_INPUT, "loose.jpg");
     assert_refused(data_open(&s, "/no/such/place", NULL), BERLU_ERR_INPUT, "/no/such/place");
     assert_refused(data_open(&s, "folder:/no/such/place", NULL), BERLU_ERR_INPUT, "no such folder");
+}
+
+static void warning_count(void *context, berlu_log_level level, const char *line)
+{
+    int *named = context;
+    assert_int_equal(level, BERLU_LOG_WARNING);
+    named[strstr(line, ".png: ") == NULL]++;
+}
+
+static void many_broken_images_are_told_by_their_number(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], name[32];
+    int lines[2] = {0}; /* with a file's name, and without */
+    size_t told = 0;
+    image none = {0};
+    data_source *s;
+    folder_fresh(folder, "folder_broken");
+    png_set(folder, ".", "a", 1, 4, 4);
+    for (int i = 0; i < 30; i++) {
+        snprintf(name, sizeof name, "a/broken%02d.png", i);
+        assert_ok(file_write_atomic(folder_path(path, folder, name), "x", 1));
+    }
+    assert_ok(data_open(&s, folder, &(data_options){.max_bad_given = 1, .max_bad = 30}));
+    for (size_t i = 0; i < 31; i++) {
+        if (data_read(s, DATA_TRAIN, i, NULL, &none) != BERLU_OK)
+            assert_ok(data_report_bad(s, DATA_TRAIN, i));
+        data_bad_warn(s, &told, &(berlu_log){.write = warning_count, .context = lines});
+    }
+    assert_int_equal(told, 30);
+    assert_int_equal(lines[0], 20);
+    assert_int_equal(lines[1], 10);
+    image_free(&none);
+    data_close(s);
+}
+
+/* A few hundred bytes that would become gigabytes: one image is broken, not the run. */
+static void an_image_too_long_and_narrow_to_be_resized_is_a_broken_one(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH];
+    data_source *s;
+    loader *l;
+    const loader_batch *b;
+    folder_fresh(folder, "folder_narrow");
+    png_set(folder, "train", "a", 1, 65535, 1);
+    png_set(folder, "train", "b", 1, 1, 65535);
+    png_set(folder, "train", "c", 1, 100, 1);
+    loader_options o = {.batch = 3, .workers = 1, .augment = {.crop = CROP_EVAL, .image_size = 48}};
+    assert_ok(data_open(&s, folder, &(data_options){.max_bad_given = 1, .max_bad = 2}));
+    assert_ok(loader_open(&l, s, &o));
+    assert_ok(loader_start(l, 0, 0));
+    assert_ok(loader_next(l, &b));
+    assert_int_equal(b->count, 1);
+    assert_int_equal(data_bad_count(s), 2);
+    assert_non_null(strstr(data_bad_message(s, 0), "a/0.png: 65535 x 1 pixels are too long and narrow"));
+    loader_close(l);
+    data_close(s);
+}
+
+static void an_archive_of_images_is_to_be_unpacked(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH], kind[FOLDER_PATH + 8];
+    data_source *s;
+    assert_ok(file_write_atomic(folder_path(path, folder_fresh(folder, "folder_archive"), "set.zip"), "PK", 2));
+    assert_refused(data_open(&s, path, NULL), BERLU_ERR_INPUT, "unpack any other archive");
+    snprintf(kind, sizeof kind, "folder:%s", path);
+    assert_refused(data_open(&s, kind, NULL), BERLU_ERR_INPUT, "unpack an archive");
 }
 
 /* Every kind of link that leads back, into the class, the split, the set and above it, and two that
@@ -260,6 +330,9 @@ int main(void)
         cmocka_unit_test(test_classes_are_matched_by_name),
         cmocka_unit_test(a_root_without_splits_is_a_training_set),
         cmocka_unit_test(empty_classes_loose_images_and_empty_folders_are_errors),
+        cmocka_unit_test(many_broken_images_are_told_by_their_number),
+        cmocka_unit_test(an_image_too_long_and_narrow_to_be_resized_is_a_broken_one),
+        cmocka_unit_test(an_archive_of_images_is_to_be_unpacked),
         cmocka_unit_test(links_in_a_circle_are_skipped_and_counted),
         cmocka_unit_test(an_unreadable_folder_is_named),
         cmocka_unit_test(a_flat_val_folder_takes_its_classes_from_a_text),

@@ -60,11 +60,13 @@ static void loading_and_saving_survive_every_failed_allocation_and_file_call(voi
     open_model(&m, &e);
     assert_int_equal(weights_init(e, 1, NULL), BERLU_OK);
     one_parameter(e, before);
-    for (int n = 1;
-         fail_after(FAIL_ALLOC | FAIL_ARENA, n), status = weights_save(e, ARRAY_WEIGHT, PATH, NULL, 0), fail_hit(); n++)
+    for (int n = 1; fail_after(FAIL_ALLOC | FAIL_ARENA, n),
+             status = weights_save_in(e, ARRAY_WEIGHT, NULL, PATH, NULL, 0), fail_hit();
+         n++)
         assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_int_equal(status, BERLU_OK);
-    for (int n = 1; fail_after(FAIL_WRITE, n), status = weights_save(e, ARRAY_WEIGHT, PATH, NULL, 0), fail_hit(); n++)
+    for (int n = 1;
+         fail_after(FAIL_WRITE, n), status = weights_save_in(e, ARRAY_WEIGHT, NULL, PATH, NULL, 0), fail_hit(); n++)
         assert_int_equal(status, BERLU_ERR_IO);
     assert_int_equal(status, BERLU_OK);
 

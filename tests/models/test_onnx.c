@@ -72,7 +72,8 @@ static berlu_status configured(text *out, const char *name, const char *const *a
     const model_options options = {.acts = acts, .act_count = count, .per_channel = per_channel};
     assert_int_equal(model_create(&m, name, &options), BERLU_OK);
     *out = (text){0};
-    berlu_status status = timm_config(out, m, "0.5,0.5,0.5", "0.26,0.26,0.26", 0);
+    berlu_status status = timm_config(
+        out, m, &(timm_images){.mean = "0.5,0.5,0.5", .std = "0.26,0.26,0.26", .filter = "bicubic", .mode = "center"});
     model_free(m);
     return status;
 }

@@ -206,7 +206,7 @@ static void what_was_saved_loads_again_to_the_bit(void **state)
     assert_int_equal(weights_init(e, 5, NULL), BERLU_OK);
     size_t count;
     float *before = weights_of(e, &count);
-    assert_int_equal(weights_save(e, ARRAY_WEIGHT, PATH, &(st_text){"note", "a test"}, 1), BERLU_OK);
+    assert_int_equal(weights_save_in(e, ARRAY_WEIGHT, NULL, PATH, &(st_text){"note", "a test"}, 1), BERLU_OK);
     assert_int_equal(weights_fill(e), BERLU_OK);
     assert_int_equal(weights_load_path(e, PATH), BERLU_OK);
     float *after = weights_of(e, &count);
@@ -235,7 +235,7 @@ static void bend(bent *b, const char *name, const char *act)
     engine *e;
     open_model(&m, &e, name, act);
     assert_int_equal(weights_fill(e), BERLU_OK);
-    assert_int_equal(weights_save(e, ARRAY_WEIGHT, PATH, NULL, 0), BERLU_OK);
+    assert_int_equal(weights_save_in(e, ARRAY_WEIGHT, NULL, PATH, NULL, 0), BERLU_OK);
     close_model(m, e);
     assert_int_equal(safetensors_open(&b->file, PATH), BERLU_OK);
     b->count = safetensors_count(b->file);

@@ -70,6 +70,26 @@ static void one_setting_that_differs_names_the_cells(void **state)
     compare_free(&c);
 }
 
+static void a_seed_that_comes_twice_is_counted_once(void **state)
+{
+    (void)state;
+    compare c;
+    compare_curve curve;
+    char again[FOLDER_PATH];
+    const char *both[] = {paths[0], run_place(again, "compare_again"), paths[1]};
+    run_whole(again, (const char *const[]){"act=relu", "synthetic_images=16", NULL});
+    assert_int_equal(compare_read(&c, both, 2), BERLU_OK);
+    assert_true(c.runs == 2 && c.cells == 1 && c.cell[0].count == 1);
+    assert_string_equal(c.run[1].repeats, paths[0]);
+    assert_true(c.cell[0].mean == c.run[0].top1 && isnan(c.cell[0].low));
+    assert_int_equal(compare_column(&curve, &c, 0, "test_loss"), BERLU_OK);
+    assert_true(curve.mean[0] == metric(paths[0], 0, "test_loss"));
+    compare_free(&c);
+    assert_int_equal(compare_read(&c, both, 3), BERLU_OK);
+    assert_true(c.cell[0].count == 2 && !c.run[2].repeats);
+    compare_free(&c);
+}
+
 static void a_curve_holds_the_epochs_that_all_runs_have(void **state)
 {
     (void)state;
@@ -142,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_that_differ_in_the_seed_are_one_cell),
         cmocka_unit_test(one_setting_that_differs_names_the_cells),
+        cmocka_unit_test(a_seed_that_comes_twice_is_counted_once),
         cmocka_unit_test(a_curve_holds_the_epochs_that_all_runs_have),
         cmocka_unit_test(old_runs_are_compared_and_what_is_no_run_is_named),
         cmocka_unit_test(a_comparison_that_finds_no_memory_says_so),

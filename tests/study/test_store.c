@@ -456,6 +456,21 @@ static void unpacking_may_fail_anywhere_and_be_repeated(void **state)
         assert_int_equal(study_entry_look(&e), BERLU_OK);
         assert_int_equal(e.state, STUDY_DONE);
     }
+    /* Runs that a failing disk does not list are not left behind in silence. */
+    for (n = 1;; n++) {
+        assert_int_equal(folder_remove(folder), BERLU_OK);
+        fail_after(FAIL_READ, n);
+        status = unpack_once(f, folder);
+        int hit = fail_hit();
+        for (size_t i = 0; status == BERLU_OK && i < 2; i++) {
+            snprintf(run, sizeof run, "%s/runs/%s", folder, f->runs.items[i].key);
+            assert_true(folder_exists(run));
+        }
+        if (!hit)
+            break;
+    }
+    assert_true(n > 4);
+    assert_int_equal(status, BERLU_OK);
 }
 
 static void what_a_store_holds_is_known(void **state)

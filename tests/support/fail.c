@@ -4,6 +4,7 @@
  * __real_malloc() the true one. The list of wrapped names stands in cmake/layers.cmake. */
 #include "support/fail.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -160,6 +161,13 @@ ssize_t __wrap_pread(int fd, void *bytes, size_t count, off_t at);
 ssize_t __wrap_pread(int fd, void *bytes, size_t count, off_t at)
 {
     return now(FAIL_READ, EIO) ? -1 : __real_pread(fd, bytes, count, at);
+}
+
+struct dirent *__real_readdir(DIR *folder);
+struct dirent *__wrap_readdir(DIR *folder);
+struct dirent *__wrap_readdir(DIR *folder)
+{
+    return now(FAIL_READ, EIO) ? NULL : __real_readdir(folder);
 }
 
 ssize_t __real_write(int fd, const void *bytes, size_t count);

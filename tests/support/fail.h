@@ -23,7 +23,7 @@
 enum {
     FAIL_ALLOC = 1,      /* malloc calloc realloc aligned_alloc posix_memalign strdup strndup: NULL, ENOMEM */
     FAIL_OPEN = 2,       /* open, openat: EACCES */
-    FAIL_READ = 4,       /* read, pread: EIO */
+    FAIL_READ = 4,       /* read, pread, readdir: EIO */
     FAIL_WRITE = 8,      /* write: ENOSPC */
     FAIL_SHORT = 16,     /* write: half of the bytes, then the next write fails with ENOSPC */
     FAIL_SYNC = 32,      /* fsync: EIO */

@@ -159,9 +159,28 @@ static void a_broken_checkpoint_is_passed_over(void **state)
     }
     char path[CHECKPOINT_PATH];
     snprintf(path, sizeof path, "%s/checkpoints/step-00000002/state.safetensors", b.run);
-    assert_int_equal(file_truncate(path, 100), BERLU_OK);
+    assert_int_equal(file_truncate_in(NULL, path, 100), BERLU_OK);
     assert_int_equal(checkpoint_newest(b.run, 0, path, NULL), BERLU_OK);
     assert_non_null(strstr(path, "step-00000001"));
+    bench_close(&b);
+}
+
+/* A run whose checkpoints a failing disk does not list is not one without checkpoints. */
+static void a_checkpoint_that_is_not_listed_is_no_missing_one(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, "vit_micro", 0);
+    train_state s = state_at(&b, 1, 0);
+    assert_int_equal(checkpoint_save(&b.store, b.engine, &s), BERLU_OK);
+    char path[CHECKPOINT_PATH];
+    berlu_status status;
+    int n = 1;
+    for (; fail_after(FAIL_READ, n), status = checkpoint_newest(b.run, 0, path, NULL), fail_hit(); n++)
+        assert_int_equal(status, BERLU_ERR_INPUT);
+    assert_int_equal(status, BERLU_OK);
+    assert_non_null(strstr(path, "step-00000001"));
+    assert_true(n > 3);
     bench_close(&b);
 }
 
@@ -196,7 +215,7 @@ static void a_flipped_bit_is_noticed(void **state)
     }
     for (unsigned step = 1; step <= 2; step++) {
         snprintf(path, sizeof path, "%s/checkpoints/step-%08u/model.safetensors", b.run, step);
-        assert_int_equal(file_truncate(path, 100), BERLU_OK);
+        assert_int_equal(file_truncate_in(NULL, path, 100), BERLU_OK);
     }
     assert_int_equal(checkpoint_newest(b.run, 0, newest, NULL), BERLU_ERR_INPUT);
     assert_non_null(strstr(berlu_last_error(), "none of its 2 checkpoints"));
@@ -214,7 +233,7 @@ static void a_checkpoint_without_its_average_is_passed_over_by_who_needs_it(void
     }
     char path[CHECKPOINT_PATH];
     snprintf(path, sizeof path, "%s/checkpoints/step-00000002/ema.safetensors", b.run);
-    assert_int_equal(file_truncate(path, 100), BERLU_OK);
+    assert_int_equal(file_truncate_in(NULL, path, 100), BERLU_OK);
     assert_int_equal(checkpoint_newest(b.run, 1, path, NULL), BERLU_OK);
     assert_non_null(strstr(path, "step-00000001"));
     assert_int_equal(checkpoint_newest(b.run, 0, path, NULL), BERLU_OK);
@@ -318,6 +337,7 @@ int main(void)
         cmocka_unit_test(everything_comes_back_to_the_bit),
         cmocka_unit_test(the_two_newest_and_the_best_are_kept),
         cmocka_unit_test(a_broken_checkpoint_is_passed_over),
+        cmocka_unit_test(a_checkpoint_that_is_not_listed_is_no_missing_one),
         cmocka_unit_test(a_flipped_bit_is_noticed),
         cmocka_unit_test(a_checkpoint_without_its_average_is_passed_over_by_who_needs_it),
         cmocka_unit_test(a_step_that_is_saved_again_is_never_lost),

@@ -8,6 +8,7 @@
 #include "io/safetensors.h"
 #include "runs.h"
 #include "support/fail.h"
+#include "train/eval_run.h"
 
 #define STILL "lr=1e-30", "schedule=constant", "warmup=0", "weight_decay=0", "epochs=1"
 
@@ -255,17 +256,20 @@ static void a_prolonged_run_keeps_its_old_record_under_history(void **state)
     json_decref(after);
 }
 
-/* The new record is written before the first checkpoint of the new settings: the old one must
- * do. */
-static void a_prolonged_run_that_stops_at_once_can_be_resumed(void **state)
+/* The new record is written before the first checkpoint of the new settings: the old one must do,
+ * also for an evaluation meanwhile. */
+static void a_prolonged_run_that_stops_at_once_can_be_evaluated_and_resumed(void **state)
 {
     (void)state;
     char run[FOLDER_PATH], whole[FOLDER_PATH];
     stopper stop = {.stop = 1};
+    score found;
     run_whole(run_place(whole, "prolonged-whole"), (const char *const[]){"epochs=2", NULL});
     assert_int_equal(resume_with(whole, "4", NULL), BERLU_OK);
     run_whole(run_place(run, "prolonged-stopped"), (const char *const[]){"epochs=2", NULL});
     assert_int_equal(resume_with(run, "4", &stop), BERLU_ERR_STOPPED);
+    if (eval_run(&(eval_request){.run = run, .which = "last", .batch = 4}, &found) != BERLU_OK)
+        fail_msg("%s", berlu_last_error());
     if (resume_with(run, NULL, NULL) != BERLU_OK)
         fail_msg("%s", berlu_last_error());
     runs_equal(whole, run);
@@ -334,7 +338,7 @@ int main(void)
         cmocka_unit_test(a_run_with_a_checkpoint_needs_its_file_no_more),
         cmocka_unit_test(a_constant_rate_makes_a_prolonged_run_equal_to_a_longer_one),
         cmocka_unit_test(a_prolonged_run_keeps_its_old_record_under_history),
-        cmocka_unit_test(a_prolonged_run_that_stops_at_once_can_be_resumed),
+        cmocka_unit_test(a_prolonged_run_that_stops_at_once_can_be_evaluated_and_resumed),
         cmocka_unit_test(changed_settings_are_not_prolonged),
         cmocka_unit_test(memory_that_fails_leaves_the_run_as_it_was),
     };

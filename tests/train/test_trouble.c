@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cpu/cpu.h"
 #include "runs.h"
 #include "support/fail.h"
 #include "train/run_lock.h"
+#include "train/trainer_internal.h"
 
 static void a_loss_that_is_not_finite_names_the_first_bad_tensor(void **state)
 {
@@ -20,6 +22,27 @@ static void a_loss_that_is_not_finite_names_the_first_bad_tensor(void **state)
     assert_non_null(strstr(berlu_last_error(), "is not finite; first bad: "));
     assert_non_null(strstr(berlu_last_error(), "the checkpoint of step 1 is kept"));
     assert_true(folder_exists(folder_path(path, run, "checkpoints/step-00000001")));
+    recipe_free(&s);
+}
+
+/* The system would grant the memory and later kill the process that uses it. */
+static void a_run_that_the_free_memory_cannot_hold_is_refused(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH];
+    train_settings s;
+    trainer *t;
+    tiny_settings(&s, run_place(run, "memory-free"), NULL);
+    assert_int_equal(trainer_open(&t, &s, NULL), BERLU_OK);
+    const engine_options train = {
+        .backend = cpu_backend(), .mode = ENGINE_TRAIN, .batch = (int)s.batch, .loss = LOSS_CROSS_ENTROPY};
+    const engine_options eval = {.backend = cpu_backend(), .mode = ENGINE_INFER, .batch = t->eval_batch};
+    double planned = (double)report_planned_bytes(t);
+    assert_true(memory_free() > planned);
+    assert_int_equal(memory_check(t, &train, &eval, memory_free()), BERLU_OK);
+    assert_int_equal(memory_check(t, &train, &eval, planned), BERLU_ERR_MEMORY); /* no place for batches of images */
+    assert_int_equal(memory_check(t, &train, &eval, 0), BERLU_OK);               /* not known */
+    trainer_close(t);
     recipe_free(&s);
 }
 
@@ -234,6 +257,7 @@ int main(void)
     omp_set_num_threads(1); /* products of this size do not gain, and tests run side by side */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loss_that_is_not_finite_names_the_first_bad_tensor),
+        cmocka_unit_test(a_run_that_the_free_memory_cannot_hold_is_refused),
         cmocka_unit_test(a_folder_that_vanishes_stops_the_run),
         cmocka_unit_test(a_full_disk_stops_the_run_and_nothing_is_lost),
         cmocka_unit_test(bad_input_is_refused_before_anything_is_written),
