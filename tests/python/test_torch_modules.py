@@ -437,6 +437,13 @@ class Fallback(unittest.TestCase):
         )
         self.assertEqual(answer.stdout.split(), ["1", "False", "True"], answer.stderr)
 
+    @unittest.skipIf(bt.native(), "no native operators")
+    def test_the_operators_run_whatever_torchs_defaults_were_on_import(self):
+        for default in ("dtype(torch.float64)", "dtype(torch.bfloat16)", "device('meta')"):
+            code = f"import torch; torch.set_default_{default}; import berlu.torch as bt; print(bt.native())"
+            answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+            self.assertEqual(answer.stdout, "None\n", answer.stderr)
+
     def test_a_torch_without_the_shim_is_said_and_the_pure_form_computes(self):
         code = (
             "import torch; torch.__file__ = '{}/torch/__init__.py'\n"

@@ -354,9 +354,10 @@ def _register() -> None:
 
 
 def _self_test() -> Optional[str]:
-    """Compares the operators with the pure form once; None, or what is wrong."""
-    x, p = torch.tensor([-2.0, -0.005, 0.0, 0.003, 1.5]), torch.tensor([0.25])
-    spec = "berlu:eps=0.01"
+    """Compares the operators with the pure form once, on the CPU in f32 whatever torch's defaults are;
+    None, or what is wrong."""
+    x = torch.tensor([-2.0, -0.005, 0.0, 0.003, 1.5], dtype=torch.float32, device="cpu")
+    p, spec = torch.full_like(x[:1], 0.25), "berlu:eps=0.01"
     try:
         with torch.no_grad():
             y = _raw_forward(x, p, None, spec, -1)
