@@ -277,6 +277,12 @@ class Replacing(unittest.TestCase):
             act.to_empty(device="cpu").reset_parameters()
             self.assertEqual(act.alpha.tolist(), [0.5, 0.25] if isinstance(act, bt.BerLU) else [0.25, 0.25])
 
+    def test_values_per_channel_have_the_precision_of_the_parameter(self):
+        with torch.device("meta"):
+            on_cpu = bt.BerLU(alpha=[0.1, 0.2], channels=2, device="cpu")
+        for act in (on_cpu, bt.BerLU(alpha=[0.1, 0.2], channels=2, dtype=torch.float64)):
+            self.assertEqual(act.alpha.tolist(), torch.tensor([0.1, 0.2], dtype=act.alpha.dtype).tolist())
+
     def test_an_encoder_takes_padding_masks_in_evaluation(self):
         layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True, dropout=0)
         encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=True).eval()

@@ -203,7 +203,8 @@ class BerLU(Act):
         super().reset_parameters()
         with torch.no_grad():
             for name, given in self._per_channel.items():
-                getattr(self, name).copy_(torch.tensor(given))
+                p = getattr(self, name)
+                p.copy_(torch.tensor(given, dtype=p.dtype, device=p.device))
 
 
 def _numbers(name: str, value: Numbers) -> List[float]:
