@@ -393,6 +393,18 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "learns 'beta'"):
             bt.project_(model, "beta:0:")
 
+    def test_a_class_derived_from_ours_may_have_parameters_of_its_own(self):
+        class Scaled(bt.BerLU):
+            def __init__(self):
+                super().__init__(alpha=-1)
+                self.gain = nn.Parameter(torch.tensor([-3.0]))
+
+        model = nn.Sequential(Scaled())
+        self.assertEqual(bt.project_(model, "alpha:0.5:"), 1)
+        self.assertEqual((model[0].alpha.item(), model[0].gain.item()), (0.5, -3))
+        with self.assertRaisesRegex(ValueError, "learns 'gain'"):
+            bt.project_(model, "gain:0:")
+
     def test_lipschitz_constants_follow_the_parameters(self):
         model = nn.Sequential(bt.BerLU(alpha=[0.5, -3], channels=2), bt.Act("hard_swish"), bt.BerLU(learn="none"))
         constants = bt.lipschitz(model)

@@ -113,16 +113,19 @@ def project_(model: nn.Module, rules: str) -> int:
     (1, 0.001)
     """
     bounds, touched = _bounds(rules), 0
+    learned: List[str] = []
     for _, module in _sites(model):
-        info = module.activation.parameters
-        for name, p in module.named_parameters(recurse=False):
+        info = module.activation.parameters  # a class derived from ours may have parameters of its own
+        params = {name: p for name, p in module.named_parameters(recurse=False) if name in info}
+        for name, p in params.items():
             low, high = bounds.get(name, (-math.inf, math.inf))
             low, high = max(low, info[name].low), min(high, info[name].high)
             if (low, high) != (-math.inf, math.inf):
                 p.clamp_(low, high)
-        touched += any(name in bounds for name, _ in module.named_parameters(recurse=False))
+        learned += params
+        touched += not bounds.keys().isdisjoint(params)
     for name in bounds:
-        if not any(name in dict(m.named_parameters(recurse=False)) for _, m in _sites(model)):
+        if name not in learned:
             raise ValueError(f"berlu: no activation of this model learns '{name}'")
     return touched
 
