@@ -293,6 +293,25 @@ class Replacing(unittest.TestCase):
             after = encoder(x, src_key_padding_mask=padding)
         torch.testing.assert_close(after[~padding], before[~padding], rtol=1e-5, atol=1e-5)
 
+    def test_copies_of_a_decoder_compute_what_it_computes(self):
+        """torch gives relu to the copies of a decoder layer whose activation is a module."""
+        x = torch.randn(3, 2, 8)
+        for activation in ("gelu", nn.GELU()):
+            model = nn.Transformer(8, 2, 1, 2, 16, dropout=0, activation=activation)
+            bt.replace_activations(model, "berlu:alpha=-3")
+            self.assertEqual(len(self.acts(model)), 3)
+            for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+                self.assertEqual(len(self.acts(other)), 3)
+                self.assertTrue(torch.equal(other(x, x), model(x, x)))
+                self.assertEqual(list(other.state_dict()), list(model.state_dict()))
+                with torch.no_grad():  # the parameters that are registered are those that run
+                    for act in self.acts(other):
+                        act.alpha.fill_(2)
+                self.assertFalse(torch.allclose(other(x, x), model(x, x)))
+            bt.replace_activations(model, "gelu")
+            self.assertEqual({act.spec for act in self.acts(model)}, {"gelu"})
+            torch.testing.assert_close(torch.compile(model, backend="eager")(x, x), model(x, x))
+
     def test_nothing_to_replace_says_what_there_is(self):
         class Plain(nn.Module):
             def forward(self, x):
@@ -312,6 +331,7 @@ class Replacing(unittest.TestCase):
     def test_an_example_that_fails_changes_nothing(self):
         layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True)
         model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.TransformerEncoder(layer, 2))
+        model[2].unused = copy.deepcopy(nn.TransformerDecoderLayer(8, 2, 16, activation=nn.GELU()))  # has a relu besides
 
         def state():
             return [(dict(vars(m)), dict(m._modules)) for m in model.modules()]
@@ -322,7 +342,7 @@ class Replacing(unittest.TestCase):
                 bt.replace_activations(model, "berlu", example=torch.randn(2, 3, 5), channels=channels)
             self.assertTrue(state() == before)
         bt.replace_activations(model, "berlu", example=torch.randn(2, 3, 4))
-        self.assertEqual(len(self.acts(model)), 3)
+        self.assertEqual(len(self.acts(model)), 4)
         self.assertEqual([m.activation_relu_or_gelu for m in model[2].layers], [0, 0])
         self.assertFalse(model[2].use_nested_tensor)
 
