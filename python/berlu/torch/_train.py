@@ -31,6 +31,16 @@ def _named_by(module: nn.Module) -> List[nn.Parameter]:
     return [params[name] for name in named() if name in params]
 
 
+def _check_shapes(model: nn.Module) -> None:
+    """Refuses a model whose matrices look like biases."""
+    flat = [p for p in model.parameters() if getattr(p, "_fsdp_flattened", False)]
+    if flat and all(p.dim() < 2 for p in flat):
+        raise ValueError(
+            "berlu: FullyShardedDataParallel keeps its parameters flat, so matrices cannot be told from biases; "
+            "call parameter_groups() before it wraps the model, with use_orig_params=True"
+        )
+
+
 def parameter_groups(
     model: nn.Module, weight_decay: float = 0.0, act_lr: float = 1.0, lr: Optional[float] = None
 ) -> List[Dict[str, Any]]:
@@ -45,6 +55,7 @@ def parameter_groups(
     [('decay', 0.05, 1), ('no_decay', 0.0, 1), ('activation', 0.0, 1)]
     """
     check_model(model)
+    _check_shapes(model)
     if act_lr != 1.0 and lr is None:
         raise ValueError("berlu: act_lr is a multiple of the learning rate, so lr must be given too")
     slopes = {id(p) for m in model.modules() if isinstance(m, (Act, nn.PReLU)) for p in m.parameters(recurse=False)}
