@@ -331,7 +331,8 @@ class Replacing(unittest.TestCase):
     def test_an_example_that_fails_changes_nothing(self):
         layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True)
         model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.TransformerEncoder(layer, 2))
-        model[2].unused = copy.deepcopy(nn.TransformerDecoderLayer(8, 2, 16, activation=nn.GELU()))  # has a relu besides
+        decoder = nn.TransformerDecoderLayer(8, 2, 16, activation=nn.GELU())
+        model[2].unused = copy.deepcopy(decoder)  # has a relu beside the module
 
         def state():
             return [(dict(vars(m)), dict(m._modules)) for m in model.modules()]

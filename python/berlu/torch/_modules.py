@@ -145,7 +145,8 @@ class Act(nn.Module):
         p = p.full_tensor() if hasattr(p, "full_tensor") else p
         if p.numel() != (self.channels or 1):
             raise ValueError(
-                f"berlu: this process has a part of {name} only; ask inside of FullyShardedDataParallel.summon_full_params()"
+                f"berlu: this process has a part of {name} only; ask inside of "
+                "FullyShardedDataParallel.summon_full_params()"
             )
         values = p.reshape(-1).tolist()
         return [min(max(v, info.low), info.high) for v in values] if name in WIDTHS else values
