@@ -43,10 +43,11 @@ LEAST_ALPHA, LEAST_ALPHA_16 = 0.001, 2.0**-7
 
 def _shaped(p: Tensor, x: Tensor, dim: int) -> Tensor:
     """A parameter so that it broadcasts against x."""
-    if p.numel() == 1:
+    count = p.shape.numel()  # a number to torch.jit.trace() too, to which p.numel() is a tensor
+    if count == 1:
         return p.reshape(())
     shape = [1] * x.dim()
-    shape[dim] = p.numel()
+    shape[dim] = count
     return p.reshape(shape)
 
 
