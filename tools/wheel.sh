@@ -4,10 +4,10 @@
 # The wheel gets the tag that auditwheel finds, manylinux_2_34 at most, and no library of others: grafting libgomp would put a
 # second OpenMP runtime beside torch's. The checks: under 1 MB, the expected files and no other library, the library of OpenMP
 # under its own name, and a fresh virtual environment without numpy and torch in which it imports and computes. It is built
-# twice, and the bytes must be the same (SOURCE_DATE_EPOCH is the commit's date). Then the tests of the ctypes core and of numpy
-# run with every Python from 3.9 to 3.13 that is found (on PATH, or pyenv's); tests/python/test_wheel.py, of `make test-python`,
-# runs it beside torch. PIP_ARGS goes to pip (for instance --no-index --find-links FOLDER). CUDA=1 also builds berlu-cuda, which
-# needs nvcc.
+# again from the source distribution (BUILD/sdist, sources alone, under 2 MB), and the bytes must be the same (SOURCE_DATE_EPOCH
+# is the commit's date). Then the tests of the ctypes core and of numpy run with every Python from 3.9 to 3.13 that is found (on
+# PATH, or pyenv's); tests/python/test_wheel.py, of `make test-python`, runs it beside torch. PIP_ARGS goes to pip (for instance
+# --no-index --find-links FOLDER). CUDA=1 also builds berlu-cuda, which needs nvcc.
 set -eu
 cd "$(dirname "$0")/.."
 build=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -20,13 +20,19 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 1735689600)
 export SOURCE_DATE_EPOCH
 CMAKE_C_COMPILER_LAUNCHER=$(command -v ccache || true)
 export CMAKE_C_COMPILER_LAUNCHER
-rm -rf "$build/wheel" "$build/wheel-again" "$build/wheel-plain"
-for folder in wheel wheel-again; do
-    "$venv/bin/pip" wheel . -q --no-deps --no-build-isolation -w "$build/wheel-plain"
-    PATH="$venv/bin:$PATH" "$venv/bin/auditwheel" repair --exclude libgomp.so.1 -z 9 -w "$build/$folder" \
+make_wheel() { # SOURCES FOLDER
+    rm -rf "$build/$2"
+    "$venv/bin/pip" wheel "$1" -q --no-deps --no-build-isolation -w "$build/wheel-plain"
+    PATH="$venv/bin:$PATH" "$venv/bin/auditwheel" repair --exclude libgomp.so.1 -z 9 -w "$build/$2" \
         "$build"/wheel-plain/berlu-*.whl >"$build/wheel.log" 2>&1 || { cat "$build/wheel.log" >&2; exit 1; }
     rm -rf "$build/wheel-plain"
-done
+}
+rm -rf "$build/wheel-plain" "$build/sdist"
+make_wheel . wheel
+"$venv/bin/python" -c "from scikit_build_core.build import build_sdist as make; make('$build/sdist')" >"$build/wheel.log"
+sdist=$(ls "$build"/sdist/berlu-*.tar.gz)
+[ "$(stat -c %s "$sdist")" -lt 2000000 ] || { echo "$sdist is over 2 MB: more than sources are in it" >&2; exit 1; }
+make_wheel "$sdist" wheel-again
 wheel=$(ls "$build"/wheel/berlu-*.whl)
 tag=$(basename "$wheel" .whl | sed 's/.*-none-//')
 case $tag in
@@ -34,7 +40,7 @@ manylinux_2_3[5-9]*|manylinux_2_[4-9][0-9]*|linux_*) echo "the wheel's tag is $t
 manylinux_2_*) ;;
 *) echo "the wheel's tag is $tag, which is no manylinux" >&2; exit 1 ;;
 esac
-cmp "$wheel" "$build/wheel-again/$(basename "$wheel")" || { echo "built twice, the wheel has other bytes" >&2; exit 1; }
+cmp "$wheel" "$build/wheel-again/$(basename "$wheel")" || { echo "built from $sdist the wheel has other bytes" >&2; exit 1; }
 rm -rf "$build/wheel-again"
 
 size=$(stat -c %s "$wheel")

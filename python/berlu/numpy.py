@@ -48,7 +48,7 @@ def _output(x: Array, out: Optional[Array], inputs: List[Array]) -> Array:
         return fresh
     if not isinstance(out, np.ndarray):
         raise TypeError(f"berlu: out must be a numpy array, not {type(out).__name__}")
-    if out.dtype != x.dtype:
+    if out.dtype.name != x.dtype.name:  # in either byte order
         raise TypeError(f"berlu: out has dtype {out.dtype}, and x {x.dtype}")
     if out.shape != x.shape:
         raise ValueError(f"berlu: out has shape {out.shape}, and x {x.shape}")

@@ -1,4 +1,4 @@
-"""Two processes: DistributedDataParallel and FSDP2 over gloo, and a forked child.
+"""Two processes: DistributedDataParallel and both kinds of FSDP over gloo, and a forked child.
 SPDX-License-Identifier: MIT"""
 
 import os
@@ -43,6 +43,31 @@ def rank(index, kind, folder):
     dist.destroy_process_group()
 
 
+def flat_rank(index, folder):
+    """FSDP of the first kind, which hands out parameters without their shapes."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=index, world_size=2)
+    torch.set_num_threads(1)
+    models = [network(), network()]
+    optimizers = [torch.optim.SGD(bt.parameter_groups(model, 0.5), 0.01) for model in models]
+    models[1] = FullyShardedDataParallel(models[1], device_id=torch.device("cpu"), use_orig_params=True)
+    for model, optimizer in zip(models, optimizers):
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(batch()).square().mean().backward()
+            optimizer.step()
+    check = unittest.TestCase()
+    with FullyShardedDataParallel.summon_full_params(models[1]):
+        for one, other in zip(*(model.parameters() for model in models)):
+            torch.testing.assert_close(one, other)
+        check.assertEqual(bt.lipschitz(models[1]).largest, bt.lipschitz(models[0]).largest)
+    check.assertRaisesRegex(ValueError, "cannot be told from biases", bt.parameter_groups, models[1])
+    if index == 0:  # the other one has every alpha
+        check.assertRaisesRegex(ValueError, "a part of alpha only", bt.lipschitz, models[1])
+    dist.destroy_process_group()
+
+
 def child(queue):
     queue.put(bt.BerLU()(torch.randn(600, 600)).shape)
 
@@ -58,6 +83,10 @@ class Ranks(unittest.TestCase):
                 for one, two, want in zip(*grads, (p.grad for p in alone.parameters())):
                     self.assertTrue(torch.equal(one, two))
                     torch.testing.assert_close(2 * one, want, rtol=1e-5, atol=1e-5)  # the mean over ranks
+
+    def test_flat_parameters_are_grouped_before_they_are_flat(self):
+        with tempfile.TemporaryDirectory() as folder:
+            mp.spawn(flat_rank, (folder,), nprocs=2)
 
     def test_a_data_loader_worker_computes(self):
         loader = torch.utils.data.DataLoader(Items(), num_workers=1, timeout=60)

@@ -248,11 +248,13 @@ class Compile(unittest.TestCase):
         torch.testing.assert_close(torch.compile(traced, backend="eager", fullgraph=True)(x), model(x))
 
     def test_jit_trace(self):
-        act, x = bt.BerLU(eps=0.5), torch.randn(3, 4)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            traced = torch.jit.trace(act, (x,))
-        torch.testing.assert_close(traced(2 * x), act(2 * x))
+        for act in (bt.BerLU(eps=0.5), bt.BerLU(eps=0.5, channels=4), bt.Act("smooth(kinks=0; slopes=0,1; eps=0.5)")):
+            x = torch.randn(3, 4)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # newer torch advises against TorchScript
+                warnings.simplefilter("error", torch.jit.TracerWarning)
+                traced = torch.jit.trace(act, (x,))
+            torch.testing.assert_close(traced(2 * x), act(2 * x))
 
 
 class Script(unittest.TestCase):

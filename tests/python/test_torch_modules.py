@@ -277,6 +277,12 @@ class Replacing(unittest.TestCase):
             act.to_empty(device="cpu").reset_parameters()
             self.assertEqual(act.alpha.tolist(), [0.5, 0.25] if isinstance(act, bt.BerLU) else [0.25, 0.25])
 
+    def test_values_per_channel_have_the_precision_of_the_parameter(self):
+        with torch.device("meta"):
+            on_cpu = bt.BerLU(alpha=[0.1, 0.2], channels=2, device="cpu")
+        for act in (on_cpu, bt.BerLU(alpha=[0.1, 0.2], channels=2, dtype=torch.float64)):
+            self.assertEqual(act.alpha.tolist(), torch.tensor([0.1, 0.2], dtype=act.alpha.dtype).tolist())
+
     def test_an_encoder_takes_padding_masks_in_evaluation(self):
         layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True, dropout=0)
         encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=True).eval()
@@ -286,6 +292,25 @@ class Replacing(unittest.TestCase):
         with torch.no_grad():
             after = encoder(x, src_key_padding_mask=padding)
         torch.testing.assert_close(after[~padding], before[~padding], rtol=1e-5, atol=1e-5)
+
+    def test_copies_of_a_decoder_compute_what_it_computes(self):
+        """torch gives relu to the copies of a decoder layer whose activation is a module."""
+        x = torch.randn(3, 2, 8)
+        for activation in ("gelu", nn.GELU()):
+            model = nn.Transformer(8, 2, 1, 2, 16, dropout=0, activation=activation)
+            bt.replace_activations(model, "berlu:alpha=-3")
+            self.assertEqual(len(self.acts(model)), 3)
+            for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+                self.assertEqual(len(self.acts(other)), 3)
+                self.assertTrue(torch.equal(other(x, x), model(x, x)))
+                self.assertEqual(list(other.state_dict()), list(model.state_dict()))
+                with torch.no_grad():  # the parameters that are registered are those that run
+                    for act in self.acts(other):
+                        act.alpha.fill_(2)
+                self.assertFalse(torch.allclose(other(x, x), model(x, x)))
+            bt.replace_activations(model, "gelu")
+            self.assertEqual({act.spec for act in self.acts(model)}, {"gelu"})
+            torch.testing.assert_close(torch.compile(model, backend="eager")(x, x), model(x, x))
 
     def test_nothing_to_replace_says_what_there_is(self):
         class Plain(nn.Module):
@@ -306,6 +331,8 @@ class Replacing(unittest.TestCase):
     def test_an_example_that_fails_changes_nothing(self):
         layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True)
         model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.TransformerEncoder(layer, 2))
+        decoder = nn.TransformerDecoderLayer(8, 2, 16, activation=nn.GELU())
+        model[2].unused = copy.deepcopy(decoder)  # has a relu beside the module
 
         def state():
             return [(dict(vars(m)), dict(m._modules)) for m in model.modules()]
@@ -316,7 +343,7 @@ class Replacing(unittest.TestCase):
                 bt.replace_activations(model, "berlu", example=torch.randn(2, 3, 5), channels=channels)
             self.assertTrue(state() == before)
         bt.replace_activations(model, "berlu", example=torch.randn(2, 3, 4))
-        self.assertEqual(len(self.acts(model)), 3)
+        self.assertEqual(len(self.acts(model)), 4)
         self.assertEqual([m.activation_relu_or_gelu for m in model[2].layers], [0, 0])
         self.assertFalse(model[2].use_nested_tensor)
 
@@ -387,6 +414,18 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "learns 'beta'"):
             bt.project_(model, "beta:0:")
 
+    def test_a_class_derived_from_ours_may_have_parameters_of_its_own(self):
+        class Scaled(bt.BerLU):
+            def __init__(self):
+                super().__init__(alpha=-1)
+                self.gain = nn.Parameter(torch.tensor([-3.0]))
+
+        model = nn.Sequential(Scaled())
+        self.assertEqual(bt.project_(model, "alpha:0.5:"), 1)
+        self.assertEqual((model[0].alpha.item(), model[0].gain.item()), (0.5, -3))
+        with self.assertRaisesRegex(ValueError, "learns 'gain'"):
+            bt.project_(model, "gain:0:")
+
     def test_lipschitz_constants_follow_the_parameters(self):
         model = nn.Sequential(bt.BerLU(alpha=[0.5, -3], channels=2), bt.Act("hard_swish"), bt.BerLU(learn="none"))
         constants = bt.lipschitz(model)
@@ -436,6 +475,13 @@ class Fallback(unittest.TestCase):
             env={**os.environ, "BERLU_TORCH_LIBRARY": "/nowhere.so"},
         )
         self.assertEqual(answer.stdout.split(), ["1", "False", "True"], answer.stderr)
+
+    @unittest.skipIf(bt.native(), "no native operators")
+    def test_the_operators_run_whatever_torchs_defaults_were_on_import(self):
+        for default in ("dtype(torch.float64)", "dtype(torch.bfloat16)", "device('meta')"):
+            code = f"import torch; torch.set_default_{default}; import berlu.torch as bt; print(bt.native())"
+            answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+            self.assertEqual(answer.stdout, "None\n", answer.stderr)
 
     def test_a_torch_without_the_shim_is_said_and_the_pure_form_computes(self):
         code = (

@@ -142,7 +142,13 @@ class Act(nn.Module):
     def _used(self, name: str) -> List[float]:
         """The values of a parameter as forward() uses them, those of all ranks where they are shared out."""
         p, info = getattr(self, name).detach(), self.activation.parameters[name]
-        values = (p.full_tensor() if hasattr(p, "full_tensor") else p).reshape(-1).tolist()
+        p = p.full_tensor() if hasattr(p, "full_tensor") else p
+        if p.numel() != (self.channels or 1):
+            raise ValueError(
+                f"berlu: this process has a part of {name} only; ask inside of "
+                "FullyShardedDataParallel.summon_full_params()"
+            )
+        values = p.reshape(-1).tolist()
         return [min(max(v, info.low), info.high) for v in values] if name in WIDTHS else values
 
     def extra_repr(self) -> str:
@@ -203,7 +209,8 @@ class BerLU(Act):
         super().reset_parameters()
         with torch.no_grad():
             for name, given in self._per_channel.items():
-                getattr(self, name).copy_(torch.tensor(given))
+                p = getattr(self, name)
+                p.copy_(torch.tensor(given, dtype=p.dtype, device=p.device))
 
 
 def _numbers(name: str, value: Numbers) -> List[float]:

@@ -43,10 +43,11 @@ LEAST_ALPHA, LEAST_ALPHA_16 = 0.001, 2.0**-7
 
 def _shaped(p: Tensor, x: Tensor, dim: int) -> Tensor:
     """A parameter so that it broadcasts against x."""
-    if p.numel() == 1:
+    count = p.shape.numel()  # a number to torch.jit.trace() too, to which p.numel() is a tensor
+    if count == 1:
         return p.reshape(())
     shape = [1] * x.dim()
-    shape[dim] = p.numel()
+    shape[dim] = count
     return p.reshape(shape)
 
 
@@ -354,9 +355,10 @@ def _register() -> None:
 
 
 def _self_test() -> Optional[str]:
-    """Compares the operators with the pure form once; None, or what is wrong."""
-    x, p = torch.tensor([-2.0, -0.005, 0.0, 0.003, 1.5]), torch.tensor([0.25])
-    spec = "berlu:eps=0.01"
+    """Compares the operators with the pure form once, on the CPU in f32 whatever torch's defaults are;
+    None, or what is wrong."""
+    x = torch.tensor([-2.0, -0.005, 0.0, 0.003, 1.5], dtype=torch.float32, device="cpu")
+    p, spec = torch.full_like(x[:1], 0.25), "berlu:eps=0.01"
     try:
         with torch.no_grad():
             y = _raw_forward(x, p, None, spec, -1)

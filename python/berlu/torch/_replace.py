@@ -393,16 +393,19 @@ def replace_activations(
     for name, module in model.named_modules():
         if type(module).__name__ in _GATES and type(module).__module__.startswith(_HOMES):
             report.gates.append((name, type(module).__name__))
-    before = [getattr(owner, key) for owner, key, _ in changes]
+    before = [(store, key, store.get(key)) for owner, key, _ in changes for store in (vars(owner), owner._modules)]
     for owner, key, value in changes:
         setattr(owner, key, value)
+        if isinstance(owner, nn.TransformerDecoderLayer):  # whose __setstate__ gives relu to copies and pickles else
+            vars(owner)[key] = value
     try:
         report.functional = _functional_calls(model, inputs) if inputs else []
     except BaseException:  # the example is of another shape, say
-        for (owner, key, _), value in zip(changes, before):
-            if not isinstance(value, nn.Module):  # torch lets nothing else take a module's place
-                delattr(owner, key)
-            setattr(owner, key, value)
+        for store, key, found in before:
+            if found is None:
+                store.pop(key, None)
+            else:
+                store[key] = found
         raise
     return report
 
@@ -424,19 +427,18 @@ Step = Tuple[str, str, Factory, bool]  # place, old kind, what makes the new one
 
 def _plan(model: nn.Module, new: New, wanted: Optional[set[str]], where: Any) -> List[Step]:
     plan: List[Step] = []
+    functions: Dict[str, Optional[str]] = {}
     for name, module in model.named_modules(remove_duplicate=False):
         found = [(name, kind_of(module), False)]
         if _holds_function(module):
-            found.append(
-                (
-                    f"{name}.activation" if name else "activation",
-                    _function_kind(getattr(module, "activation", None)),
-                    True,
-                )
-            )
+            place = f"{name}.activation" if name else "activation"
+            functions[place] = _function_kind(getattr(module, "activation", None))
+            found.append((place, functions[place], True))
         for place, kind, by_function in found:
             if kind is None or (wanted is not None and kind not in wanted) or not place:
                 continue
+            if not by_function and functions.get(place):
+                continue  # what runs is a function: torch gives relu to decoder layers that it copies
             factory = _chooser(new, kind)
             if factory is not None and _matches(where, place, module):
                 plan.append((place, kind, factory, by_function))

@@ -31,6 +31,16 @@ def _named_by(module: nn.Module) -> List[nn.Parameter]:
     return [params[name] for name in named() if name in params]
 
 
+def _check_shapes(model: nn.Module) -> None:
+    """Refuses a model whose matrices look like biases."""
+    flat = [p for p in model.parameters() if getattr(p, "_fsdp_flattened", False)]
+    if flat and all(p.dim() < 2 for p in flat):
+        raise ValueError(
+            "berlu: FullyShardedDataParallel keeps its parameters flat, so matrices cannot be told from biases; "
+            "call parameter_groups() before it wraps the model, with use_orig_params=True"
+        )
+
+
 def parameter_groups(
     model: nn.Module, weight_decay: float = 0.0, act_lr: float = 1.0, lr: Optional[float] = None
 ) -> List[Dict[str, Any]]:
@@ -45,6 +55,7 @@ def parameter_groups(
     [('decay', 0.05, 1), ('no_decay', 0.0, 1), ('activation', 0.0, 1)]
     """
     check_model(model)
+    _check_shapes(model)
     if act_lr != 1.0 and lr is None:
         raise ValueError("berlu: act_lr is a multiple of the learning rate, so lr must be given too")
     slopes = {id(p) for m in model.modules() if isinstance(m, (Act, nn.PReLU)) for p in m.parameters(recurse=False)}
@@ -113,16 +124,19 @@ def project_(model: nn.Module, rules: str) -> int:
     (1, 0.001)
     """
     bounds, touched = _bounds(rules), 0
+    learned: List[str] = []
     for _, module in _sites(model):
-        info = module.activation.parameters
-        for name, p in module.named_parameters(recurse=False):
+        info = module.activation.parameters  # a class derived from ours may have parameters of its own
+        params = {name: p for name, p in module.named_parameters(recurse=False) if name in info}
+        for name, p in params.items():
             low, high = bounds.get(name, (-math.inf, math.inf))
             low, high = max(low, info[name].low), min(high, info[name].high)
             if (low, high) != (-math.inf, math.inf):
                 p.clamp_(low, high)
-        touched += any(name in bounds for name, _ in module.named_parameters(recurse=False))
+        learned += params
+        touched += not bounds.keys().isdisjoint(params)
     for name in bounds:
-        if not any(name in dict(m.named_parameters(recurse=False)) for _, m in _sites(model)):
+        if name not in learned:
             raise ValueError(f"berlu: no activation of this model learns '{name}'")
     return touched
 
