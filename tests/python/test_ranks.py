@@ -1,6 +1,7 @@
 """Two processes: DistributedDataParallel and both kinds of FSDP over gloo, and a forked child.
 SPDX-License-Identifier: MIT"""
 
+import gc
 import os
 import sys
 import tempfile
@@ -43,12 +44,9 @@ def rank(index, kind, folder):
     dist.destroy_process_group()
 
 
-def flat_rank(index, folder):
-    """FSDP of the first kind, which hands out parameters without their shapes."""
+def flat_check(index):
     from torch.distributed.fsdp import FullyShardedDataParallel
 
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=index, world_size=2)
-    torch.set_num_threads(1)
     models = [network(), network()]
     optimizers = [torch.optim.SGD(bt.parameter_groups(model, 0.5), 0.01) for model in models]
     models[1] = FullyShardedDataParallel(models[1], device_id=torch.device("cpu"), use_orig_params=True)
@@ -65,6 +63,14 @@ def flat_rank(index, folder):
     check.assertRaisesRegex(ValueError, "cannot be told from biases", bt.parameter_groups, models[1])
     if index == 0:  # the other one has every alpha
         check.assertRaisesRegex(ValueError, "a part of alpha only", bt.lipschitz, models[1])
+
+
+def flat_rank(index, folder):
+    """FSDP of the first kind, which hands out parameters without their shapes."""
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=index, world_size=2)
+    torch.set_num_threads(1)
+    flat_check(index)
+    gc.collect()  # its modules hold the process group, whose threads must have ended when the process does
     dist.destroy_process_group()
 
 
