@@ -172,8 +172,8 @@ static void a_slim_store_has_at_most_20_kb_a_run(void **state)
     text_free(&notes);
 }
 
-/* A run that was cut, lost with its machine and made again elsewhere began when it was cut at the
- * latest: what is registered in between came after it. */
+/* A run that was cut, lost with its machine and trained again elsewhere began when it was cut at
+ * the latest: what is registered in between came after it. */
 static void a_run_began_at_its_first_event(void **state)
 {
     fixture *f = *state;
@@ -370,7 +370,8 @@ static void a_store_of_an_earlier_version_has_no_predictions(void **state)
     store_sql(f->folder, "DROP TABLE prediction");
     contrast_is(f->folder, STATS_NOTHING, 0, 0, 1);
 
-    /* A store with a prediction takes up the old one, and the other way round: each keeps its own. */
+    /* A store with a prediction takes up the old one, and the other way round: each keeps its
+     * own. */
     study_put(f, folder, "greater, than: 1");
     snprintf(path, sizeof path, "%s/study.db", f->folder);
     assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
