@@ -97,6 +97,7 @@ const backend *cuda_backend(void)
                                  .prepared = cuda_prepared,
                                  .linger = cuda_linger,
                                  .free_bytes = cuda_free_bytes,
+                                 .memory_piece = GPU_MEMORY_PIECE,
                                  .describe = cuda_describe,
                                  .choices = cuda_algorithms_text};
     return &cuda;

@@ -38,6 +38,8 @@ berlu_status gpu_memory(size_t *free_bytes);
 
 /* ---- memory, streams, events ----------------------------------------------------------------- */
 
+enum { GPU_MEMORY_PIECE = 2 << 20 }; /* large allocations take whole ones, small ones share one */
+
 berlu_status gpu_alloc(void **out, size_t bytes); /* BERLU_ERR_MEMORY where there is too little; not zeroed */
 void gpu_free(void *memory);
 berlu_status gpu_host_alloc(void **out, size_t bytes); /* pinned */

@@ -118,6 +118,7 @@ struct backend {
      * the op may run concurrently with them; NULL: 0. */
     int (*linger)(const device *d, op_id op, int64_t rows);
     size_t (*free_bytes)(device *d); /* memory left on the device; NULL, or 0: not known */
+    size_t memory_piece;             /* an allocation may take up to so much more than it asked for */
     void (*describe)(const device *d, char *out,
                      size_t size); /* "oneDNN 2.6.3, avx512", "NVIDIA H200, cuBLASLt 13.0" */
     /* The choices made by timing so far (GEMM algorithms), in the syntax of

@@ -102,6 +102,7 @@ berlu_status engine_draws_upload(engine *e);
 
 /* memory.c */
 berlu_status engine_allocate(engine *e); /* all memory the plan names */
+enum { ENGINE_ALLOCATIONS = 20 };        /* of device memory at most, those of the first step included */
 /* once: nothing where *out is set */
 berlu_status engine_device_take(engine *e, void **out, uint64_t bytes, const char *what);
 void *engine_data(const engine *e, tensor t); /* device memory of a tensor; NULL if it has none */

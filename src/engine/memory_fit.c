@@ -1,10 +1,11 @@
 /* memory_fit.c - checks before the first allocation that an engine fits into its device's free
  * memory. SPDX-License-Identifier: MIT
  *
- * The plan accounts for every byte, so no trial allocation is needed. Where memory does not
- * suffice, planning smaller batches finds the largest that fits. A run has two engines, and each
- * takes some memory only when it first runs, so the first check counts both (options.beside), and
- * the second what the first has still to take. */
+ * The plan accounts for the bytes, so no trial allocation is needed; a device that gives memory out
+ * in pieces may take one more for each allocation. Where memory does not suffice, planning smaller
+ * batches finds the largest that fits. A run has two engines, and each takes some memory only when
+ * it first runs, so the first check counts both (options.beside), and the second what the first has
+ * still to take. */
 #include <stdio.h>
 
 #include "engine/engine_internal.h"
@@ -17,7 +18,8 @@ static uint64_t taken_by(const engine *e, const graph *g, engine_options o, int 
     o.device = e->device;
     if (engine_plan_memory(&m, g, &o) != BERLU_OK)
         return UINT64_MAX;
-    return m.total - m.library - (shares ? m.parameters + m.shadow : 0); /* the library's came with the device */
+    uint64_t there = m.library + (shares ? m.parameters + m.shadow : 0); /* the library's came with the device */
+    return m.total - there + ENGINE_ALLOCATIONS * (uint64_t)e->backend->memory_piece;
 }
 
 static uint64_t taken_beside(const engine *e, const graph *g)

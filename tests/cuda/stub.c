@@ -174,9 +174,14 @@ static berlu_status memory_take(void **out, size_t bytes)
     return BERLU_OK;
 }
 
+static size_t whole_pieces(size_t bytes)
+{
+    return stub.piece ? (bytes + stub.piece - 1) / stub.piece * stub.piece : bytes;
+}
+
 berlu_status gpu_alloc(void **out, size_t bytes)
 {
-    TRY(memory_take(out, bytes));
+    TRY(memory_take(out, whole_pieces(bytes)));
     size_t taken = malloc_usable_size(*out);
     stub.taken += taken;
     stub.memory -= taken < stub.memory ? taken : stub.memory;

@@ -19,6 +19,7 @@ typedef struct stub_machine {
     int gpus;
     int old_driver, no_library, no_code; /* 1: that is what is wrong */
     size_t memory;                       /* bytes that are free */
+    size_t piece;                        /* device memory is given out in whole ones; 0: to the byte */
     int major, minor, processors;        /* compute capability; multiprocessors */
     const char *version;                 /* of cuBLASLt */
     int offers;                          /* algorithms per product; number i takes cost[i] seconds */

@@ -331,20 +331,21 @@ static void a_batch_that_does_not_fit_names_the_largest_that_does(void **state)
     engine_options o = {.backend = cuda_backend(), .device = d, .mode = ENGINE_TRAIN, .loss = LOSS_CROSS_ENTROPY};
     assert_int_equal(model_create(&m, "vit_micro", NULL), BERLU_OK);
     o.batch = 4096;
-    stub.memory = (size_t)160 << 20; /* 64 of it for the second stream's products */
+    size_t pieces = ENGINE_ALLOCATIONS * GPU_MEMORY_PIECE; /* what allocations may take beyond the plan */
+    stub.memory = ((size_t)160 << 20) + pieces;            /* 64 of it for the second stream's products */
     int before = stub.allocations;
     assert_int_equal(engine_create(&e, m->graph, &o), BERLU_ERR_MEMORY);
     assert_int_equal(stub.allocations, before);
     const char *tail = strstr(berlu_last_error(), "the largest batch that fits is ");
     assert_non_null(tail);
-    assert_non_null(strstr(berlu_last_error(), "0.16 GiB are free"));
+    assert_non_null(strstr(berlu_last_error(), "0.20 GiB are free"));
     assert_int_equal(sscanf(tail, "the largest batch that fits is %d", &largest), 1);
     assert_true(largest > 0 && largest < 4096);
     engine_memory use;
     for (int more = 0; more < 2; more++) {
         o.batch = largest + more;
         assert_int_equal(engine_plan_memory(&use, m->graph, &o), BERLU_OK);
-        assert_int_equal(use.total - use.library > stub.memory, more);
+        assert_int_equal(use.total - use.library + pieces > stub.memory, more);
         assert_int_equal(engine_create(&e, m->graph, &o), more ? BERLU_ERR_MEMORY : BERLU_OK);
         engine_free(more ? NULL : e);
     }

@@ -309,7 +309,8 @@ static void memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing(voi
 }
 
 /* Both engines of a run are counted before either takes memory, and so is what they take when they
- * first run; with the batch that is named instead the run fits. */
+ * first run; with the batch that is named instead the run fits, though every allocation takes whole
+ * pieces. */
 static void a_run_that_does_not_fit_says_so_before_it_takes_memory(void **state)
 {
     (void)state;
@@ -322,7 +323,9 @@ static void a_run_that_does_not_fit_says_so_before_it_takes_memory(void **state)
         int largest = 0;
         settings[4] = evaluation ? "batch=64" : "batch=2048";
         tiny_settings(&s, run_place(run, "cuda-fits"), settings);
-        stub.memory = (size_t)(evaluation ? 144 : 160) << 20; /* 128 of it for the products of two streams */
+        /* 128 MiB of it for the products of two streams, 80 for pieces */
+        stub.memory = (size_t)(evaluation ? 224 : 240) << 20;
+        stub.piece = GPU_MEMORY_PIECE;
         int copies = stub.copies;
         assert_int_equal(run_with(&s, 0, NULL, NULL), BERLU_ERR_MEMORY);
         recipe_free(&s);
