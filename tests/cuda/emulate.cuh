@@ -70,6 +70,11 @@ static long emulate_arrivals; /* at any barrier, and ends of fibers */
  * it. 8.0 has 163 KiB, 9.0 227; a test that means these says so. One for all files of a test. */
 inline size_t emulate_shared_most = 99 * 1024;
 
+/* Of sizes that no machine has time for a test can ask how many threads a launch has: 1: kernels do
+ * not run. */
+inline int emulate_counts_only;
+inline int64_t emulate_threads; /* of the last launch */
+
 #define SHARED_BYTES(NAME) unsigned char *NAME = emulate_shared
 
 static inline void emulate_yield()
@@ -196,6 +201,9 @@ static void emulate_launch(int64_t blocks, int threads, size_t shared, std::func
     emulate_at_once = launches % 2 == 0;
     if (threads % 32 || threads > 1024 || shared > emulate_shared_most || blocks < 1)
         emulate_fail("no such launch on the device");
+    emulate_threads = blocks * threads;
+    if (emulate_counts_only)
+        return;
     std::vector<unsigned char> memory(shared + 256);
     emulate_shared = (unsigned char *)(((uintptr_t)memory.data() + 127) / 128 * 128);
     emulate_body = body;
