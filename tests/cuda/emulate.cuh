@@ -270,28 +270,32 @@ template <typename T> DEVICE T __ldg(const T *p)
 
 /* ---- collectives of a warp ------------------------------------------------------------------- */
 
-DEVICE float __shfl_xor_sync(unsigned, float v, int mask)
+/* What lane `from` of the warp has. */
+template <typename T> DEVICE T emulate_lane(T v, int from)
 {
     emulate_warp &w = emulate_warps[threadIdx.x / 32];
-    int lane = threadIdx.x % 32;
-    float r;
-    memcpy(w.slot[lane], &v, 4);
+    T r;
+    memcpy(w.slot[threadIdx.x % 32], &v, sizeof v);
     __syncwarp();
-    memcpy(&r, w.slot[lane ^ mask], 4);
+    memcpy(&r, w.slot[from], sizeof r);
     __syncwarp();
     return r;
 }
 
-DEVICE double __shfl_down_sync(unsigned, double v, int step)
+template <typename T> DEVICE T __shfl_sync(unsigned, T v, int from)
 {
-    emulate_warp &w = emulate_warps[threadIdx.x / 32];
+    return emulate_lane(v, from);
+}
+
+template <typename T> DEVICE T __shfl_xor_sync(unsigned, T v, int mask)
+{
+    return emulate_lane(v, (int)(threadIdx.x % 32) ^ mask);
+}
+
+template <typename T> DEVICE T __shfl_down_sync(unsigned, T v, int step)
+{
     int lane = threadIdx.x % 32;
-    double r;
-    memcpy(w.slot[lane], &v, 8);
-    __syncwarp();
-    memcpy(&r, w.slot[lane + step < 32 ? lane + step : lane], 8);
-    __syncwarp();
-    return r;
+    return emulate_lane(v, lane + step < 32 ? lane + step : lane);
 }
 
 /* A copy happens when its group is waited for, or at once. */
