@@ -6,7 +6,7 @@
  *
  * Exit 77 without a GPU. With CUDA_EMULATED the kernels run on the host (emulate.cuh). By hand:
  *   nvcc -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude -Itests/cuda tests/cuda/test_cuda_unfold.cu \
- *       src/cuda/unfold.cu -o test_cuda_unfold */
+ *       src/cuda/unfold.cu src/cuda/columns.cu -o test_cuda_unfold */
 #include "kernel_check.cuh"
 
 struct shape {
