@@ -6,7 +6,7 @@
  * finite sets result->fault: updates then change nothing. */
 #include <math.h>
 
-#include "cuda/storage.cuh"
+#include "cuda/prim.cuh"
 
 namespace
 {
@@ -62,12 +62,14 @@ __device__ double softmax_store(const losses &l, int64_t base, double tau)
     return logsum;
 }
 
-/* The first of the largest; every lane has the result. */
+/* The first of the largest; every lane has the result. As on the CPU, NaN is larger than nothing,
+ * and nothing is larger than a NaN that comes first. */
 __device__ int64_t argmax(const array &z, int64_t base, int64_t classes)
 {
     int lane = threadIdx.x % 32;
     int64_t best = lane < classes ? lane : 0;
     float value = load(z, base + best);
+    value = best > 0 && isnan(value) ? -INFINITY : value;
     for (int64_t k = best + 32; k < classes; k += 32) {
         float v = load(z, base + k);
         best = v > value ? k : best;
@@ -148,10 +150,10 @@ __device__ double temperature(const losses &l)
     return l.kind == DISTILL_HARD ? 1 : l.step->distill_tau;
 }
 
-/* The soft loss is divided by B K in DeiT, by B in timm. */
+/* What the soft loss is divided by, as in DeiT. */
 __device__ double soft_count(const losses &l)
 {
-    return (double)l.batch * (l.kind == DISTILL_SOFT ? (double)l.classes : 1);
+    return (double)(l.batch * l.classes);
 }
 
 __global__ void __launch_bounds__(THREADS) distill(losses l, double *image_loss)
@@ -221,9 +223,9 @@ losses losses_of(const op_call *c)
                   c->attr->distill};
 }
 
-unsigned blocks_of(const op_call *c)
+int64_t blocks_of(const op_call *c)
 {
-    return (unsigned)((c->batch + WARPS - 1) / WARPS);
+    return (c->batch + WARPS - 1) / WARPS;
 }
 
 } // namespace
@@ -239,14 +241,15 @@ void cuda_cross_entropy(const op_call *c)
 {
     cuda_stream s = cuda_device_of(c)->stream;
     losses l = losses_of(c);
-    cross_entropy<<<blocks_of(c), THREADS, 0, s>>>(l, (double *)c->workspace);
-    loss_join<<<1, THREADS, 0, s>>>(l, (const double *)c->workspace, c->result, 0, 1);
+    kernel_launch(s, cross_entropy, blocks_of(c), THREADS, 0, l, (double *)c->workspace);
+    kernel_launch(s, loss_join, 1, THREADS, 0, l, (const double *)c->workspace, c->result, 0, 1);
     cuda_launched(c);
 }
 
 void cuda_cross_entropy_grad(const op_call *c)
 {
-    cross_entropy_grad<<<blocks_of(c), THREADS, 0, cuda_device_of(c)->stream>>>(losses_of(c), c->attr->distill);
+    kernel_launch(cuda_device_of(c)->stream, cross_entropy_grad, blocks_of(c), THREADS, 0, losses_of(c),
+                  c->attr->distill);
     cuda_launched(c);
 }
 
@@ -254,14 +257,14 @@ void cuda_distill(const op_call *c)
 {
     cuda_stream s = cuda_device_of(c)->stream;
     losses l = losses_of(c);
-    distill<<<blocks_of(c), THREADS, 0, s>>>(l, (double *)c->workspace);
-    loss_join<<<1, THREADS, 0, s>>>(l, (const double *)c->workspace, c->result, 1, 0);
+    kernel_launch(s, distill, blocks_of(c), THREADS, 0, l, (double *)c->workspace);
+    kernel_launch(s, loss_join, 1, THREADS, 0, l, (const double *)c->workspace, c->result, 1, 0);
     cuda_launched(c);
 }
 
 void cuda_distill_grad(const op_call *c)
 {
-    distill_grad<<<blocks_of(c), THREADS, 0, cuda_device_of(c)->stream>>>(losses_of(c));
+    kernel_launch(cuda_device_of(c)->stream, distill_grad, blocks_of(c), THREADS, 0, losses_of(c));
     cuda_launched(c);
 }
 }

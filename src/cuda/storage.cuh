@@ -87,10 +87,11 @@ static __device__ __forceinline__ int64_t quotient(int64_t i, int64_t by)
 
 enum { THREADS = 256 };
 
-/* Blocks for `items`, one per thread; loops stride over what is left when the grid is full. */
+/* Blocks for `items`, one per thread. A full grid has 2^31 threads: kernels without a loop take
+ * fewer items, the others stride over what is left. */
 static inline unsigned blocks_for(int64_t items)
 {
-    int64_t blocks = (items + THREADS - 1) / THREADS, most = 1 << 20;
+    int64_t blocks = (items + THREADS - 1) / THREADS, most = (INT64_C(1) << 31) / THREADS;
     return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 

@@ -17,20 +17,15 @@ template <int WIDE, class F> __global__ void __launch_bounds__(THREADS) fill(F f
     }
 }
 
-static bool aligned(const op_operand &o)
-{
-    return (uintptr_t)o.data % 16 == 0;
-}
-
 /* Four elements a thread where they never lie in two rows. */
 template <class F> void run(const op_call *c, const op_operand *out, F f)
 {
     int64_t count = operand_count(out);
     if (!count)
         return;
-    bool wide = out->channels % 4 == 0 && aligned(*out);
+    bool wide = out->channels % 4 == 0 && array_aligned(array_of(out));
     for (int i = 0; i < NODE_INPUTS; i++)
-        wide = wide && aligned(c->in[i]);
+        wide = wide && array_aligned(array_of(&c->in[i]));
     cuda_stream s = cuda_device_of(c)->stream;
     if (wide)
         kernel_launch(s, fill<4, F>, blocks_for(count / 4), THREADS, 0, f, array_of(out), count);

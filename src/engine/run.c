@@ -160,6 +160,8 @@ berlu_status engine_warm_up(engine *e)
     if (e->options.mode == ENGINE_TRAIN) {
         TRY(program_prepare(e, PROGRAM_BACKWARD));
         TRY(e->backend->run(e->program[PROGRAM_BACKWARD]));
+        e->backend->program_free(e->program[PROGRAM_BACKWARD]); /* a whole step has memory of its own for all of it */
+        e->program[PROGRAM_BACKWARD] = NULL;
     }
     return e->backend->upload(e->device, e->result, &nothing, sizeof nothing);
 }

@@ -70,6 +70,11 @@ static long emulate_arrivals; /* at any barrier, and ends of fibers */
  * it. 8.0 has 163 KiB, 9.0 227; a test that means these says so. One for all files of a test. */
 inline size_t emulate_shared_most = 99 * 1024;
 
+/* Of sizes that no machine has time for a test can ask how many threads a launch has: 1: kernels do
+ * not run. */
+inline int emulate_counts_only;
+inline int64_t emulate_threads; /* of the last launch */
+
 #define SHARED_BYTES(NAME) unsigned char *NAME = emulate_shared
 
 static inline void emulate_yield()
@@ -196,6 +201,9 @@ static void emulate_launch(int64_t blocks, int threads, size_t shared, std::func
     emulate_at_once = launches % 2 == 0;
     if (threads % 32 || threads > 1024 || shared > emulate_shared_most || blocks < 1)
         emulate_fail("no such launch on the device");
+    emulate_threads = blocks * threads;
+    if (emulate_counts_only)
+        return;
     std::vector<unsigned char> memory(shared + 256);
     emulate_shared = (unsigned char *)(((uintptr_t)memory.data() + 127) / 128 * 128);
     emulate_body = body;
@@ -262,28 +270,32 @@ template <typename T> DEVICE T __ldg(const T *p)
 
 /* ---- collectives of a warp ------------------------------------------------------------------- */
 
-DEVICE float __shfl_xor_sync(unsigned, float v, int mask)
+/* What lane `from` of the warp has. */
+template <typename T> DEVICE T emulate_lane(T v, int from)
 {
     emulate_warp &w = emulate_warps[threadIdx.x / 32];
-    int lane = threadIdx.x % 32;
-    float r;
-    memcpy(w.slot[lane], &v, 4);
+    T r;
+    memcpy(w.slot[threadIdx.x % 32], &v, sizeof v);
     __syncwarp();
-    memcpy(&r, w.slot[lane ^ mask], 4);
+    memcpy(&r, w.slot[from], sizeof r);
     __syncwarp();
     return r;
 }
 
-DEVICE double __shfl_down_sync(unsigned, double v, int step)
+template <typename T> DEVICE T __shfl_sync(unsigned, T v, int from)
 {
-    emulate_warp &w = emulate_warps[threadIdx.x / 32];
+    return emulate_lane(v, from);
+}
+
+template <typename T> DEVICE T __shfl_xor_sync(unsigned, T v, int mask)
+{
+    return emulate_lane(v, (int)(threadIdx.x % 32) ^ mask);
+}
+
+template <typename T> DEVICE T __shfl_down_sync(unsigned, T v, int step)
+{
     int lane = threadIdx.x % 32;
-    double r;
-    memcpy(w.slot[lane], &v, 8);
-    __syncwarp();
-    memcpy(&r, w.slot[lane + step < 32 ? lane + step : lane], 8);
-    __syncwarp();
-    return r;
+    return emulate_lane(v, lane + step < 32 ? lane + step : lane);
 }
 
 /* A copy happens when its group is waited for, or at once. */

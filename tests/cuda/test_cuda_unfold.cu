@@ -6,7 +6,7 @@
  *
  * Exit 77 without a GPU. With CUDA_EMULATED the kernels run on the host (emulate.cuh). By hand:
  *   nvcc -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude -Itests/cuda tests/cuda/test_cuda_unfold.cu \
- *       src/cuda/unfold.cu -o test_cuda_unfold */
+ *       src/cuda/unfold.cu src/cuda/columns.cu -o test_cuda_unfold */
 #include "kernel_check.cuh"
 
 struct shape {
@@ -107,6 +107,29 @@ static void fold_case(const shape &s, const std::string &name, tensor_dtype from
     compare(name, map.raw(name), want, to, NULL);
 }
 
+#ifdef CUDA_EMULATED
+/* Kernels without a loop have a thread for each of their vectors of `each` elements, in whatever
+ * batch: nothing is run, so nothing needs to lie at the addresses. */
+static void threads_case(op_id op, op_kernel kernel, const shape &s, int each)
+{
+    layout l = layout_of(s);
+    int64_t elements = (int64_t)s.images * l.down * l.across * l.row;
+    shape one = s;
+    one.images = 1;
+    map_tensor map(one, DTYPE_F32);
+    rows_tensor rows(one, l, DTYPE_F32);
+    map.rows *= s.images, rows.rows *= s.images;
+    call_runner c(op);
+    c.attr.planar = s.planar, c.attr.unfold = s.spec;
+    c.in(0, op == OP_UNFOLD ? (test_tensor *)&map : &rows), c.out(0, op == OP_UNFOLD ? (test_tensor *)&rows : &map);
+    emulate_counts_only = 1;
+    kernel(&c.call);
+    emulate_counts_only = 0;
+    if (emulate_threads * each < elements)
+        fail("a batch of " + std::to_string(s.images) + ": " + std::to_string(emulate_threads) + " threads");
+}
+#endif
+
 int main(void)
 {
     if (!device_there()) {
@@ -129,6 +152,11 @@ int main(void)
             if (!s.planar)
                 fold_case(s, std::string("fold, ") + text, from, to);
         }
+#ifdef CUDA_EMULATED
+    threads_case(OP_UNFOLD, cuda_unfold, {8192, 3, 224, 224, true, {16, 16}}, 4);
+    threads_case(OP_UNFOLD, cuda_unfold, {16384, 96, 56, 56, false, {2, 2}}, 16);
+    threads_case(OP_FOLD, cuda_fold, {16384, 96, 56, 56, false, {2, 2}}, 16);
+#endif
     printf("unfold: %d wrong\n", faults);
     return faults ? 1 : 0;
 }

@@ -7,7 +7,7 @@
  *
  * Exit 77 without a GPU. With CUDA_EMULATED the kernels run on the host (emulate.cuh). By hand:
  *   nvcc -std=c++20 -arch=sm_90 --fmad=false -DKERNELS_ALONE -Isrc -Iinclude -Itests/cuda \
- *       tests/cuda/test_cuda_weights.cu src/cuda/weights.cu -o test_cuda_weights */
+ *       tests/cuda/test_cuda_weights.cu src/cuda/weights.cu src/cuda/columns.cu -o test_cuda_weights */
 #include "kernel_check.cuh"
 
 static void forward_case(const std::string &name, int64_t outputs, int64_t inputs, bool bias, tensor_dtype type)
