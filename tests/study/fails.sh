@@ -58,4 +58,10 @@ done
 "$berlu" study merge runs/room much --out both | grep -q "2 runs added"
 "$berlu" study run room.yaml --quiet | grep -q "2 done, 0 running, 0 cut, 0 failed"
 cat runs/room/runs/*/message.txt 2>/dev/null && exit 1
+code=0
+(ulimit -f 800 && "$berlu" study verify room.yaml --dir much --sample 2 --quiet >answer 2>message) || code=$?
+[ $code = 1 ]
+grep -q "2 of 2 runs could not be trained again (much/verify/runs/[0-9a-f]*/message.txt says why), 0 did not" message
+why=$(sed 's/.*(\(.*\) says why.*/\1/' message)
+grep -q "File too large" "$why"
 echo "two failed, two done; two given up, then done"
