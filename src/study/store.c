@@ -215,17 +215,32 @@ static int is_ours(store *s)
     return pragma_int(s, "SELECT count(*) FROM run") >= 0;
 }
 
-/* Tells a file that is no store of ours (BERLU_ERR_INPUT) from a question that could not be asked:
- * for want of memory, of a disk or of a lock nobody's results are set aside. */
+/* Whether SQLite's last answer is one, and not want of memory, of a disk or of a lock. */
+static int is_answered(const store *s)
+{
+    static const int answers[] = {SQLITE_OK, SQLITE_ROW, SQLITE_DONE, SQLITE_ERROR, SQLITE_NOTADB, SQLITE_CORRUPT};
+    int code = sqlite3_errcode(s->db) & 0xff;
+    for (size_t i = 0; i < COUNT(answers); i++)
+        if (code == answers[i])
+            return 1;
+    return 0;
+}
+
+/* Tells a file that is no store of ours (BERLU_ERR_INPUT) from one of a newer program and from a
+ * question that could not be asked: neither of these is set aside. */
 static berlu_status ours_check(store *s)
 {
     if (is_ours(s))
         return BERLU_OK;
-    int code = sqlite3_errcode(s->db) & 0xff;
-    static const int answers[] = {SQLITE_OK, SQLITE_ROW, SQLITE_DONE, SQLITE_ERROR, SQLITE_NOTADB, SQLITE_CORRUPT};
-    for (size_t i = 0; i < COUNT(answers); i++)
-        if (code == answers[i])
+    if (is_answered(s)) {
+        int newer = pragma_int(s, "PRAGMA application_id") == STORE_APPLICATION &&
+                    pragma_int(s, "PRAGMA user_version") > STORE_VERSION;
+        if (newer)
+            return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: a store of a newer berlu; this one reads format %d", s->path,
+                              STORE_VERSION);
+        if (is_answered(s))
             return berlu_fail(BERLU_ERR_INPUT, "%s: not a store of berlu studies, or of another version", s->path);
+    }
     berlu_status status = store_fail(s, "reading");
     return status == BERLU_ERR_INPUT ? berlu_fail(BERLU_ERR_IO, "%s: reading: %s", s->path, sqlite3_errmsg(s->db))
                                      : status;
