@@ -98,7 +98,7 @@ berlu_status store_merge(store *into, const char *path, size_t *added)
     /* Once attached, an error could be that of either file. */
     berlu_status status =
         none_check(check, path, "SELECT quick_check FROM pragma_quick_check(1) WHERE quick_check <> 'ok'",
-                   "%s: damaged, and not taken: %s");
+                   "%s: damaged, so nothing of it is taken");
     store_close(check);
     TRY(status);
     if (sqlite3_db_filename(into->db, "other")) /* an earlier merge lacked the memory to detach it */
