@@ -72,6 +72,15 @@ same a d
 "$berlu" study merge left/study.db right/study.db --out merged >/dev/null
 tables merged e
 same a e
+# Results without folders: done, and nothing that runs again could replace them.
+"$berlu" study status "$study" --dir merged | grep -q "8 done"
+[ "$("$berlu" study list "$study" --dir merged --commands | wc -l)" = 0 ]
+"$berlu" study run "$study" --dir merged --quiet | grep -q "8 done"
+[ ! -e merged/runs ]
+"$berlu" study pack merged --out merged.tar | grep -q "8 runs packed"
+"$berlu" study merge merged.tar --out twice | grep -q "8 runs added"
+tables merged e
+same a e
 
 # What another store holds is not run again, here or by a list, and counts as done; a store that is none is refused.
 "$berlu" study run "$study" --dir part --only 1e-2 --quiet >/dev/null
