@@ -246,12 +246,25 @@ static berlu_status ours_check(store *s)
                                      : status;
 }
 
+/* A file that a process has just made, or was killed making: nobody's, and nothing to keep. */
+static int is_empty(store *s)
+{
+    return pragma_int(s, "SELECT count(*) FROM sqlite_master") == 0;
+}
+
+/* In one transaction, so that of several processes the first makes the tables. */
 static berlu_status schema_make(store *s)
 {
     char sql[96];
     snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", STORE_APPLICATION, STORE_VERSION);
-    TRY(store_exec(s, sql));
-    return store_exec(s, schema);
+    TRY(store_exec(s, "BEGIN IMMEDIATE"));
+    berlu_status status = BERLU_OK;
+    if (is_empty(s)) {
+        TRY_DONE(store_exec(s, sql));
+        TRY_DONE(store_exec(s, schema));
+    }
+done:
+    return store_commit(s, status);
 }
 
 static berlu_status set_aside(const char *path, text *notes)
@@ -274,6 +287,7 @@ berlu_status store_open(store **out, const char *folder, text *notes)
     store *s = NULL;
     berlu_status status;
     TRY(database_open(&s, path, flags));
+    there = there && !is_empty(s);
     if (there && (status = ours_check(s)) != BERLU_OK) {
         store_close(s);
         if (status != BERLU_ERR_INPUT)

@@ -116,6 +116,19 @@ same a h
 tables slim i
 same a i
 
+# Several at once into a folder that does not exist yet.
+merges=
+for i in 1 2 3 4; do
+    "$berlu" study merge part.tar whole --out crowd >/dev/null &
+    merges="$merges $!"
+done
+for pid in $merges; do
+    wait $pid
+done
+tables crowd j
+same a j
+[ ! -e crowd/study.db.old ]
+
 # A pack that was cut, or holds no study, adds nothing.
 for bad in cut foreign; do
     code=0
