@@ -263,10 +263,28 @@ static void landscapes_note(const study_opened *x)
                 missing, first->path);
 }
 
+/* Runs without a result: those that failed, which is one of its own, and those given up. */
+static berlu_status misses_tell(const study_entries *r)
+{
+    size_t counts[STUDY_STATES] = {0}, given_up = 0;
+    study_counts(r, counts);
+    for (size_t i = 0; i < r->count; i++)
+        given_up += r->items[i].given_up;
+    if (given_up)
+        return berlu_fail(BERLU_ERR_NUMERIC,
+                          "%zu of %zu runs have no result: %zu failed, %zu ended without progress and go on when "
+                          "called again; berlu study report lists them with their messages",
+                          counts[STUDY_FAILED] + given_up, r->count, counts[STUDY_FAILED], given_up);
+    if (counts[STUDY_FAILED])
+        return berlu_fail(BERLU_ERR_NUMERIC,
+                          "%zu of %zu runs failed; berlu study report lists them with their messages",
+                          counts[STUDY_FAILED], r->count);
+    return BERLU_OK;
+}
+
 static berlu_status train_study(study_opened *x, const options *o)
 {
     int slots = 0;
-    size_t counts[STUDY_STATES] = {0};
     double began = clock_seconds();
     devices_note(&x->s, o);
     if (options_flag(o, "dry-run"))
@@ -276,11 +294,7 @@ static berlu_status train_study(study_opened *x, const options *o)
     if (status == BERLU_OK || status == BERLU_ERR_STOPPED)
         (void)study_answer(o, x, clock_seconds() - began, slots);
     landscapes_note(x);
-    study_counts(&x->runs, counts);
-    if (status == BERLU_OK && counts[STUDY_FAILED])
-        status =
-            berlu_fail(BERLU_ERR_NUMERIC, "%zu of %zu runs failed; berlu study report lists them with their messages",
-                       counts[STUDY_FAILED], x->runs.count);
+    status = status == BERLU_OK ? misses_tell(&x->runs) : status;
     return status;
 }
 

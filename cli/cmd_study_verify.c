@@ -178,11 +178,32 @@ static berlu_status candidates_find(candidates *out, const study_opened *x, int 
     return status;
 }
 
+/* An error where a run came out otherwise, or could not be trained again, which says nothing of
+ * it. */
+static berlu_status rows_judge(const verify_row *rows, const study_entries *again)
+{
+    size_t bad = 0, cut = 0;
+    const study_entry *first = NULL;
+    for (size_t i = 0; i < again->count; i++) {
+        const study_entry *e = &again->items[i];
+        int is_cut = e->state != STUDY_DONE && e->state != STUDY_FAILED;
+        first = is_cut && !first ? e : first;
+        cut += (size_t)is_cut;
+        bad += !is_cut && !verify_passes(rows[i].verdict);
+    }
+    if (cut)
+        return berlu_fail(BERLU_ERR_IO,
+                          "%zu of %zu runs could not be trained again (%s/message.txt says why), %zu did not come out "
+                          "as before",
+                          cut, again->count, first->path, bad);
+    return bad ? berlu_fail(BERLU_ERR_NUMERIC, "%zu of %zu runs did not come out as before", bad, again->count)
+               : BERLU_OK;
+}
+
 static berlu_status picked_verify(const options *o, const study_opened *x, const candidates *of, const size_t *picked,
                                   size_t count)
 {
     study_entries again = {0};
-    size_t bad = 0;
     verify_row *rows = calloc(count, sizeof *rows);
     berlu_status status = rows ? verify_prepare(&again, &x->runs, picked, count, x->folder)
                                : berlu_fail_memory(count * sizeof *rows, "rows");
@@ -192,14 +213,12 @@ static berlu_status picked_verify(const options *o, const study_opened *x, const
         status = rows_make(rows, x, &again, picked);
     if (status == BERLU_OK)
         status = rows_answer(o, x, of, rows, count);
-    for (size_t i = 0; rows && i < count; i++) {
-        bad += !verify_passes(rows[i].verdict);
+    if (status == BERLU_OK)
+        status = rows_judge(rows, &again);
+    for (size_t i = 0; rows && i < count; i++)
         text_free(&rows[i].why);
-    }
     free(rows);
     study_entries_free(&again);
-    if (status == BERLU_OK && bad)
-        status = berlu_fail(BERLU_ERR_NUMERIC, "%zu of %zu runs did not come out as before", bad, count);
     return status;
 }
 

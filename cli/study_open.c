@@ -126,6 +126,7 @@ berlu_status study_open(study_opened *x, const options *o)
 berlu_status study_runs_find(study_opened *x, const options *o)
 {
     TRY(study_entries_make(&x->runs, &x->s, x->folder));
+    TRY(study_known_here(&x->runs, x->folder));
     for (size_t i = 0; i < options_count(o, "known"); i++)
         TRY(study_known_take(&x->runs, options_strings(o, "known")[i]));
     return BERLU_OK;

@@ -149,6 +149,7 @@ static berlu_status memory_judge(claim_result *r, const evidence *e)
         TRY(words_add(
             r, e, row,
             arena_printf(e->memory, "%.1f MB, as the paper says against %zu of %zu", own / 1e6, right, seen)));
+        r->n = 1; /* `bench memory` runs once, not once a round */
         if (measured < COUNT(rivals)) {
             r->partial = 1;
             r->why = "not every rival was measured";

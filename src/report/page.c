@@ -54,9 +54,8 @@ static const plot_section plots[] = {
      "Means over the finished runs of a cell. A unit is dead when its slope is below 1/1000 for every input seen.",
      "The store holds no measurements by layer.", plot_sites, 0},
     {"cost", "Cost of a step",
-     "Difference to the first cell, round by round, with 95 % intervals. The band is what the first cell measured "
-     "twice "
-     "differs by (A/A): differences inside of it are noise.",
+     "Difference to the first cell, round by round, with 95 % intervals. The bands, forward and backward, are what the "
+     "first cell measured twice differs by (A/A): differences inside of them are noise.",
      "No study of kind cost is in this report.", plot_cost, 1},
 };
 

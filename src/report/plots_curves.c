@@ -10,7 +10,7 @@
 #include "report/ladder.h"
 #include "report/plots.h"
 
-enum { CURVE_POINTS = 50, CURVES = SVG_COLORS, EPOCHS_MOST = 100000 };
+enum { CURVE_POINTS = 50, CURVES = 2 * SVG_COLORS, EPOCHS_MOST = 100000 };
 
 /* ---- learning -------------------------------------------------------------------------------- */
 

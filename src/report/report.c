@@ -55,7 +55,8 @@ static berlu_status first_line_make(report *r)
             if (r->v.studies[i].pilots == pilots && *r->v.studies[i].about) {
                 const char *about = r->v.studies[i].about;
                 size_t length = strlen(about);
-                line = arena_printf(&r->memory, "%s%s%s%s", line, *line ? " " : "", about,
+                const char *name = r->v.count > 1 ? r->v.studies[i].of->name : "";
+                line = arena_printf(&r->memory, "%s%s%s%s%s%s", line, *line ? " " : "", name, *name ? ": " : "", about,
                                     strchr(".!?", about[length - 1]) ? "" : ".");
             }
     r->first_line = line;

@@ -23,7 +23,7 @@ static void entry_fill(study_entry *e, sqlite3_stmt *q)
     e->seconds = store_real_at(q, 6);
 }
 
-static berlu_status entries_fill(study_entries *runs, store *s)
+static berlu_status entries_fill(study_entries *runs, store *s, int cut_too)
 {
     sqlite3_stmt *q;
     berlu_status status =
@@ -32,7 +32,7 @@ static berlu_status entries_fill(study_entries *runs, store *s)
                       " FROM run r JOIN final f ON f.run = r.key WHERE r.key = ? AND r.state = 'done'");
     for (size_t i = 0; i < runs->count && status == BERLU_OK; i++) {
         study_entry *e = &runs->items[i];
-        if (e->state == STUDY_DONE || e->state == STUDY_RUNNING)
+        if (e->state != STUDY_WAITING && !(cut_too && (e->state == STUDY_CUT || e->state == STUDY_FAILED)))
             continue;
         store_bind_text(q, 1, e->key);
         int rc = sqlite3_step(q);
@@ -69,7 +69,21 @@ berlu_status study_known_take(study_entries *runs, const char *path)
         path = inside;
     }
     TRY(store_open_read(&s, path));
-    berlu_status status = entries_fill(runs, s);
+    berlu_status status = entries_fill(runs, s, 1);
+    store_close(s);
+    TRY(status);
+    return teacher_recall(runs);
+}
+
+berlu_status study_known_here(study_entries *runs, const char *folder)
+{
+    char path[STUDY_PATH + 16];
+    store *s;
+    snprintf(path, sizeof path, "%s/study.db", folder);
+    berlu_status status = file_exists(path) ? store_open_read(&s, path) : BERLU_ERR_INPUT;
+    if (status != BERLU_OK)
+        return status == BERLU_ERR_MEMORY ? status : BERLU_OK;
+    status = entries_fill(runs, s, 0);
     store_close(s);
     TRY(status);
     return teacher_recall(runs);

@@ -15,4 +15,9 @@
  * Nothing is written. */
 berlu_status study_known_take(study_entries *runs, const char *path);
 
+/* The same for the study's own index, of runs that have no folder here: `study merge` takes results
+ * without folders, and training them again would replace them. An index that cannot be read knows
+ * none. */
+berlu_status study_known_here(study_entries *runs, const char *folder);
+
 #endif

@@ -51,7 +51,8 @@ static berlu_status run_add(tar_out *t, const char *folder, const char *key)
     return status;
 }
 
-/* Finished runs with a folder here; all others are in the index alone. */
+/* Counts finished runs, and adds the folders of those that have one here; the others are in the
+ * index alone. */
 static berlu_status runs_add(tar_out *t, store *s, const char *folder, size_t *count)
 {
     sqlite3_stmt *q;
@@ -61,11 +62,11 @@ static berlu_status runs_add(tar_out *t, store *s, const char *folder, size_t *c
     TRY(store_prepare(s, &q, "SELECT key FROM run WHERE state IN ('done','failed') ORDER BY key"));
     while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
         const char *key = (const char *)sqlite3_column_text(q, 0);
+        ++*count;
         snprintf(path, sizeof path, "%.4000s/runs/%.16s", folder, key ? key : "");
         if (!key || strlen(key) != STUDY_KEY - 1 || !folder_exists(path))
             continue;
         TRY_DONE(run_add(t, folder, key));
-        ++*count;
     }
     if (rc != SQLITE_DONE)
         status = store_fail(s, "reading");

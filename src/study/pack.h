@@ -9,7 +9,8 @@
 
 #include "study/store.h"
 
-/* `folder` holds study.db and runs/. `count` becomes the number of run folders that went in. */
+/* `folder` holds study.db and runs/. `count` becomes the number of finished runs in the index,
+ * whose folders go in where they are here. */
 berlu_status study_pack(const char *folder, const char *out, size_t *count);
 
 /* Whether a file looks like one: it is a tar. */

@@ -37,6 +37,11 @@ typedef struct scheduler {
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
+static void message_path(char path[STUDY_PATH + 16], const study_entry *r)
+{
+    snprintf(path, STUDY_PATH + 16, "%s/message.txt", r->path);
+}
+
 static berlu_status worker_start(scheduler *x, int at, size_t run)
 {
     arena memory = {0};
@@ -53,6 +58,9 @@ static berlu_status worker_start(scheduler *x, int at, size_t run)
     }
     x->steps_known[run] = r->record.step;
     r->state = STUDY_RUNNING;
+    char message[STUDY_PATH + 16]; /* of an earlier process */
+    message_path(message, r);
+    (void)remove(message);
     return store_put_run(x->index, r, NULL);
 }
 
@@ -111,28 +119,30 @@ static void slim(const scheduler *x, const study_entry *r)
     (void)folder_remove(path); /* a reader may hold a file of it open: then it stays, which does no harm */
 }
 
-/* Writes the reason of a failure into the folder, for an index rebuilt from folders. */
+/* Writes the reason why a run failed or was given up into its folder, for an index rebuilt from
+ * folders. */
 static void message_save(const study_entry *r, const char *message)
 {
     char path[STUDY_PATH + 16];
-    snprintf(path, sizeof path, "%s/message.txt", r->path);
+    message_path(path, r);
     if (*message && folder_exists(r->path))
         (void)file_write_atomic(path, message, strlen(message));
 }
 
-/* Decides the state of a run after its training process: by the folder, not by the exit code. Only
- * bad input (2) is believed, since it leaves no trace in the folder and would be retried for ever.
- * */
-static void state_settle(scheduler *x, study_entry *r, const study_worker *w, int code)
+/* What a training process left behind: the state is that of the folder, whatever the exit code. A
+ * run that makes no progress is given up: bad input (2) at once, since it would be so again. It
+ * stays waiting or cut, for a full disk or a missing device is no result of its function. */
+static void training_settle(scheduler *x, study_entry *r, const study_worker *w, int code)
 {
-    size_t run = w->run;
-    if (WIFEXITED(code) && WEXITSTATUS(code) == 2 && r->state != STUDY_DONE)
-        r->state = STUDY_FAILED;
-    if (r->state == STUDY_CUT || r->state == STUDY_WAITING)
-        x->attempts[run] = r->record.step > x->steps_known[run] || x->stopping ? 0 : x->attempts[run] + 1;
-    if ((r->state == STUDY_CUT || r->state == STUDY_WAITING) && x->attempts[run] > x->how->retries)
-        r->state = STUDY_FAILED;
-    if (r->state == STUDY_FAILED)
+    int *attempts = &x->attempts[w->run];
+    if (r->state == STUDY_CUT || r->state == STUDY_WAITING) {
+        int bad_input = WIFEXITED(code) && WEXITSTATUS(code) == 2;
+        *attempts = bad_input                                                ? x->how->retries + 1
+                    : r->record.step > x->steps_known[w->run] || x->stopping ? 0
+                                                                             : *attempts + 1;
+        r->given_up = *attempts > x->how->retries;
+    }
+    if (r->state == STUDY_FAILED || r->given_up)
         message_save(r, w->error);
 }
 
@@ -145,7 +155,7 @@ static berlu_status training_end(scheduler *x, study_worker *w, study_entry *r, 
             study_algorithms_keep(x->how->folder, r);
         x->run_count++;
     }
-    state_settle(x, r, w, code);
+    training_settle(x, r, w, code);
     TRY(store_put_run(x->index, r, r->state == STUDY_DONE ? NULL : w->error));
     return store_event(x->index, r->key, study_state_names[r->state]);
 }

@@ -215,28 +215,56 @@ static int is_ours(store *s)
     return pragma_int(s, "SELECT count(*) FROM run") >= 0;
 }
 
-/* Tells a file that is no store of ours (BERLU_ERR_INPUT) from a question that could not be asked:
- * for want of memory, of a disk or of a lock nobody's results are set aside. */
+/* Whether SQLite's last answer is one, and not want of memory, of a disk or of a lock. */
+static int is_answered(const store *s)
+{
+    static const int answers[] = {SQLITE_OK, SQLITE_ROW, SQLITE_DONE, SQLITE_ERROR, SQLITE_NOTADB, SQLITE_CORRUPT};
+    int code = sqlite3_errcode(s->db) & 0xff;
+    for (size_t i = 0; i < COUNT(answers); i++)
+        if (code == answers[i])
+            return 1;
+    return 0;
+}
+
+/* Tells a file that is no store of ours (BERLU_ERR_INPUT) from one of a newer program and from a
+ * question that could not be asked: neither of these is set aside. */
 static berlu_status ours_check(store *s)
 {
     if (is_ours(s))
         return BERLU_OK;
-    int code = sqlite3_errcode(s->db) & 0xff;
-    static const int answers[] = {SQLITE_OK, SQLITE_ROW, SQLITE_DONE, SQLITE_ERROR, SQLITE_NOTADB, SQLITE_CORRUPT};
-    for (size_t i = 0; i < COUNT(answers); i++)
-        if (code == answers[i])
+    if (is_answered(s)) {
+        int newer = pragma_int(s, "PRAGMA application_id") == STORE_APPLICATION &&
+                    pragma_int(s, "PRAGMA user_version") > STORE_VERSION;
+        if (newer)
+            return berlu_fail(BERLU_ERR_UNSUPPORTED, "%s: a store of a newer berlu; this one reads format %d", s->path,
+                              STORE_VERSION);
+        if (is_answered(s))
             return berlu_fail(BERLU_ERR_INPUT, "%s: not a store of berlu studies, or of another version", s->path);
+    }
     berlu_status status = store_fail(s, "reading");
     return status == BERLU_ERR_INPUT ? berlu_fail(BERLU_ERR_IO, "%s: reading: %s", s->path, sqlite3_errmsg(s->db))
                                      : status;
 }
 
+/* A file that a process has just made, or was killed making: nobody's, and nothing to keep. */
+static int is_empty(store *s)
+{
+    return pragma_int(s, "SELECT count(*) FROM sqlite_master") == 0;
+}
+
+/* In one transaction, so that of several processes the first makes the tables. */
 static berlu_status schema_make(store *s)
 {
     char sql[96];
     snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", STORE_APPLICATION, STORE_VERSION);
-    TRY(store_exec(s, sql));
-    return store_exec(s, schema);
+    TRY(store_exec(s, "BEGIN IMMEDIATE"));
+    berlu_status status = BERLU_OK;
+    if (is_empty(s)) {
+        TRY_DONE(store_exec(s, sql));
+        TRY_DONE(store_exec(s, schema));
+    }
+done:
+    return store_commit(s, status);
 }
 
 static berlu_status set_aside(const char *path, text *notes)
@@ -259,6 +287,7 @@ berlu_status store_open(store **out, const char *folder, text *notes)
     store *s = NULL;
     berlu_status status;
     TRY(database_open(&s, path, flags));
+    there = there && !is_empty(s);
     if (there && (status = ours_check(s)) != BERLU_OK) {
         store_close(s);
         if (status != BERLU_ERR_INPUT)

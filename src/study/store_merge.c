@@ -34,6 +34,10 @@ static berlu_status conflicts_check(store *s, const char *path)
                    "SELECT a.run FROM main.final a JOIN other.final b ON a.run = b.run"
                    " WHERE a.top1 IS NOT b.top1 OR a.loss IS NOT b.loss LIMIT 1",
                    "%s: run %s has another result here; neither is taken"));
+    TRY(none_check(s, path,
+                   "SELECT a.key FROM main.run a JOIN other.run b ON a.key = b.key WHERE a.state IS NOT b.state"
+                   " AND a.state IN ('done','failed') AND b.state IN ('done','failed') LIMIT 1",
+                   "%s: run %s failed in one store and has a result in the other; neither is taken"));
     if (!store_has_table(s, "other", "cost"))
         return BERLU_OK;
     return none_check(s, path,
@@ -91,13 +95,17 @@ berlu_status store_merge(store *into, const char *path, size_t *added)
     store *check;
     *added = 0;
     TRY(store_open_read(&check, path));
+    /* Once attached, an error could be that of either file. */
+    berlu_status status =
+        none_check(check, path, "SELECT quick_check FROM pragma_quick_check(1) WHERE quick_check <> 'ok'",
+                   "%s: damaged, so nothing of it is taken");
     store_close(check);
+    TRY(status);
     if (sqlite3_db_filename(into->db, "other")) /* an earlier merge lacked the memory to detach it */
         TRY(store_exec(into, "DETACH DATABASE other"));
     TRY(store_prepare(into, &q, "ATTACH DATABASE ? AS other"));
     store_bind_text(q, 1, path);
     TRY(store_step(into, q));
-    berlu_status status;
     TRY_DONE(conflicts_check(into, path));
     TRY_DONE(store_exec(into, "BEGIN IMMEDIATE"));
     status = store_commit(into, rows_merge(into, added));

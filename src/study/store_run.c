@@ -204,7 +204,7 @@ berlu_status store_put_run(store *s, const study_entry *run, const char *error)
         TRY_DONE(file_take(&f.start, &f.start_bytes, run, "start.csv"));
         TRY_DONE(file_take(&f.correct, &f.correct_bytes, run, "correct.bin"));
     }
-    if (run->state == STUDY_FAILED && (!error || !*error))
+    if (run->state != STUDY_DONE && run->state != STUDY_RUNNING && (!error || !*error))
         TRY_DONE(file_take(&f.message, &f.message_bytes, run, "message.txt"));
     status = rows_put(s, run, &f, f.message ? f.message : error);
 done:

@@ -80,6 +80,7 @@ static void a_cost_must_exceed_the_noise_of_the_first_cell(void **state)
         assert_string_equal(claim(&r, 14)->size, cases[i].size);
         assert_string_equal(claim(&r, 15)->studies, "priced");
         assert_int_equal(claim(&r, 15)->n, 7);
+        assert_int_equal(claim(&r, 16)->n, 1); /* memory is measured once */
         done(&r, &contents);
         arena_free(&memory);
     }
@@ -170,33 +171,66 @@ static void noise_above_the_papers_difference_decides_nothing(void **state)
     arena_free(&memory);
 }
 
-static void the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band(void **state)
+/* The section of the page about costs; the caller frees `*page`. */
+static char *cost_section(char **page, const cost_line *lines, size_t count)
 {
-    (void)state;
-    static const cost_line lines[] = {
-        {"gelu", 0, 0, 100e6, 0, NULL}, {"gelu (again)", 0.5, 0, 100e6, 0, NULL}, {"berlu", -6, 4, 90e6, 0, NULL}};
-    char folder[FOLDER_PATH], path[FOLDER_PATH], *page;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
     size_t size;
     arena memory = {0};
     store_contents contents;
     report r;
-    table t = cost_table(&memory, lines, COUNT(lines));
+    table t = cost_table(&memory, lines, count);
     synthetic_make(&contents, &(synthetic){0});
     assert_int_equal(report_make_with(&r, &contents, &(report_more){.cost = &t}), BERLU_OK);
     folder_fresh(folder, "report_cost");
     assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML), BERLU_OK);
-    assert_int_equal(file_read_all(&page, &size, folder_path(path, folder, "index.html"), 1 << 24), BERLU_OK);
-    char *from = strstr(page, "<section id=\"cost\">"), *to = strstr(page, "<section id=\"runs\">");
+    assert_int_equal(file_read_all(page, &size, folder_path(path, folder, "index.html"), 1 << 24), BERLU_OK);
+    done(&r, &contents);
+    arena_free(&memory);
+    char *from = strstr(*page, "<section id=\"cost\">"), *to = strstr(*page, "<section id=\"runs\">");
     assert_true(from && to && from < to);
     *to = 0;
-    assert_non_null(strstr(from, ">A/A</text>"));
+    return from;
+}
+
+static size_t count_of(const char *word, const char *in)
+{
+    size_t n = 0;
+    for (const char *at = in; (at = strstr(at, word)); at++)
+        n++;
+    return n;
+}
+
+static void the_page_shows_costs_as_bars_and_the_second_measurement_as_bands(void **state)
+{
+    (void)state;
+    static const cost_line lines[] = {
+        {"gelu", 0, 0, 100e6, 0, NULL}, {"gelu (again)", 0.5, 0, 100e6, 0, NULL}, {"berlu", -6, 4, 90e6, 0, NULL}};
+    char *page, *from = cost_section(&page, lines, COUNT(lines));
+    assert_non_null(strstr(from, ">A/A forward</text>"));
+    assert_non_null(strstr(from, ">A/A backward</text>"));
     assert_non_null(strstr(from, "time against gelu, %"));
-    assert_non_null(strstr(from, ">berlu</text>"));
+    assert_int_equal(count_of(">berlu</text>", from), 2); /* time and memory */
+    assert_int_equal(count_of(">gelu</text>", from), 1);  /* its times are 0 by definition */
     assert_null(strstr(from, "(again)</text>"));
     assert_non_null(strstr(from, "<td class=\"n\">90.0</td><td class=\"n\">55.8</td>")); /* ours, then table III */
     free(page);
-    done(&r, &contents);
-    arena_free(&memory);
+}
+
+/* Nothing to see in bars of one height, and no bars where the first cell has no such policy. */
+static void the_page_says_what_no_figure_of_costs_can_show(void **state)
+{
+    (void)state;
+    static const cost_line lines[] = {{"gelu", 0, 0, 100e6, 0, NULL},
+                                      {"gelu (again)", 0.5, 0, 100e6, 0, NULL},
+                                      {"berlu", -6, 4, 100e6, 0, NULL},
+                                      {"prelu", NAN, NAN, 80e6, 0, "output"},
+                                      {"berlu", NAN, NAN, 90e6, 0, "output"}};
+    char *page, *from = cost_section(&page, lines, COUNT(lines));
+    assert_int_equal(count_of("<figure", from), 2); /* times of keep input, memory of keep output */
+    assert_non_null(strstr(from, "priced, keep input, a machine: peak memory is the same for all 2 cells, 100.0 MB."));
+    assert_non_null(strstr(from, "priced, keep output, a machine: no times of gelu to compare with"));
+    free(page);
 }
 
 int main(void)
@@ -207,7 +241,8 @@ int main(void)
         cmocka_unit_test(a_rival_without_a_policy_leaves_no_claim_partial),
         cmocka_unit_test(memory_that_is_planned_equal_is_not_less_however_it_was_measured),
         cmocka_unit_test(noise_above_the_papers_difference_decides_nothing),
-        cmocka_unit_test(the_page_shows_costs_as_bars_and_the_second_measurement_as_a_band),
+        cmocka_unit_test(the_page_shows_costs_as_bars_and_the_second_measurement_as_bands),
+        cmocka_unit_test(the_page_says_what_no_figure_of_costs_can_show),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

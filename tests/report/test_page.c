@@ -428,7 +428,7 @@ static void share(store_contents *c, size_t cells)
     both[1] = c->studies[0];
     both[0] = c->studies[0];
     both[0].name = "part";
-    both[0].yaml = "study: part\n";
+    both[0].yaml = "study: part\nabout: some of it\n";
     both[0].cell_count = cells;
     both[0].contrast_count = 0;
     c->studies = both;
@@ -463,10 +463,32 @@ static void cells_that_studies_share_are_drawn_and_counted_once(void **state)
         assert_int_equal(occurrences(page, ">part: vit_tiny_cifar on cifar10, 100 epochs<"), same ? 0 : whole);
         assert_int_equal(occurrences(page, "<h3>part: "), same ? 0 : 3);
         assert_int_equal(occurrences(page, "Cells of part are cells of made"), same);
+        assert_non_null(strstr(page, "<p class=\"lead\">part: some of it.</p>")); /* which study says so */
         free(page);
         report_free(&r);
         store_contents_free(&contents);
     }
+}
+
+/* A curve in a plot of its own would be compared with nothing. */
+static void nine_cells_are_nine_curves_of_one_plot(void **state)
+{
+    (void)state;
+    synthetic_cell cells[9];
+    memcpy(cells, seven, sizeof seven);
+    cells[7] = (synthetic_cell){"relu", 74, 0}, cells[8] = (synthetic_cell){"leaky_relu", 75, 0};
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    written(folder, "report_nine",
+            &(synthetic){.cells = cells, .cell_count = 9, .seeds = 3, .sites = 1, .epochs = 4, .spread = 0.4});
+    char *top1 = slurp(folder, "learning.svg");
+    for (size_t i = 0; i < COUNT(cells); i++) {
+        char label[64];
+        snprintf(label, sizeof label, ">%s</text>", cells[i].act);
+        assert_non_null(strstr(top1, label));
+    }
+    assert_true(file_exists(folder_path(path, folder, "learning-2.svg"))); /* the loss */
+    assert_false(file_exists(folder_path(path, folder, "learning-3.svg")));
+    free(top1);
 }
 
 int main(void)
@@ -475,6 +497,7 @@ int main(void)
         cmocka_unit_test(sections_stand_in_their_order),
         cmocka_unit_test(cells_that_studies_share_are_drawn_and_counted_once),
         cmocka_unit_test(every_figure_of_the_page_is_a_file),
+        cmocka_unit_test(nine_cells_are_nine_curves_of_one_plot),
         cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
         cmocka_unit_test(a_study_of_ones_own_begins_with_its_own_verdicts),
         cmocka_unit_test(long_labels_can_be_read),

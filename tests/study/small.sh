@@ -72,6 +72,15 @@ same a d
 "$berlu" study merge left/study.db right/study.db --out merged >/dev/null
 tables merged e
 same a e
+# Results without folders: done, and nothing that runs again could replace them.
+"$berlu" study status "$study" --dir merged | grep -q "8 done"
+[ "$("$berlu" study list "$study" --dir merged --commands | wc -l)" = 0 ]
+"$berlu" study run "$study" --dir merged --quiet | grep -q "8 done"
+[ ! -e merged/runs ]
+"$berlu" study pack merged --out merged.tar | grep -q "8 runs packed"
+"$berlu" study merge merged.tar --out twice | grep -q "8 runs added"
+tables merged e
+same a e
 
 # What another store holds is not run again, here or by a list, and counts as done; a store that is none is refused.
 "$berlu" study run "$study" --dir part --only 1e-2 --quiet >/dev/null
@@ -106,6 +115,19 @@ same a h
 "$berlu" study merge part.tar whole --out slim --slim >/dev/null
 tables slim i
 same a i
+
+# Several at once into a folder that does not exist yet.
+merges=
+for i in 1 2 3 4; do
+    "$berlu" study merge part.tar whole --out crowd >/dev/null &
+    merges="$merges $!"
+done
+for pid in $merges; do
+    wait $pid
+done
+tables crowd j
+same a j
+[ ! -e crowd/study.db.old ]
 
 # A pack that was cut, or holds no study, adds nothing.
 for bad in cut foreign; do

@@ -279,6 +279,31 @@ static void one_key_with_two_results_is_refused(void **state)
     assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
     assert_int_equal(store_merge(s, path, &added), BERLU_ERR_INPUT);
     assert_non_null(strstr(berlu_last_error(), f->runs.items[1].key));
+    assert_int_equal(store_exec(s, "UPDATE run SET state = 'failed'; DELETE FROM final"), BERLU_OK);
+    assert_int_equal(store_merge(s, path, &added), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "failed in one store and has a result in the other"));
+    assert_int_equal(store_close(s), BERLU_OK);
+    text_free(&notes);
+}
+
+/* The message names the store that is damaged and not the one that is sound. */
+static void a_damaged_store_is_not_merged(void **state)
+{
+    fixture *f = *state;
+    char folder[256], path[300], *bytes;
+    size_t size, added;
+    text notes = {0};
+    store *s = NULL;
+    snprintf(folder, sizeof folder, "%s/sound", f->folder);
+    snprintf(path, sizeof path, "%s/study.db", f->folder);
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    assert_int_equal(file_read_all(&bytes, &size, path, 64 << 20), BERLU_OK);
+    memset(bytes + size / 2, 0xa5, size / 4);
+    file_put(f->folder, "study.db", bytes, size);
+    free(bytes);
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_merge(s, path, &added), BERLU_ERR_INPUT);
+    assert_memory_equal(berlu_last_error(), path, strlen(path));
     assert_int_equal(store_close(s), BERLU_OK);
     text_free(&notes);
 }
@@ -527,15 +552,15 @@ static void every_allocation_of_the_keys_may_fail(void **state)
     study_entries_free(&r);
 }
 
-/* Workers that end at once without a run: each is tried again, then failed; a scheduler without
- * memory says so. */
+/* Workers that end at once without a run: each is tried again, then given up, which is no result; a
+ * scheduler without memory says so. */
 static berlu_status schedule_once(fixture *f, const char *folder)
 {
     text notes = {0};
     store *s = NULL;
     study_schedule how = {.program = "/bin/true", .jobs = 2, .yaml = yaml, .folder = folder, .retries = 1};
     for (size_t i = 2; i < 4; i++)
-        f->runs.items[i].state = STUDY_WAITING;
+        f->runs.items[i].state = STUDY_WAITING, f->runs.items[i].given_up = 0;
     berlu_status status = store_open(&s, folder, &notes);
     if (status == BERLU_OK)
         status = study_schedule_run(&how, &f->s, &f->runs, s);
@@ -556,8 +581,10 @@ static void the_scheduler_survives_lack_of_memory(void **state)
             assert_int_equal(status, BERLU_ERR_MEMORY);
     assert_true(n > 8);
     assert_int_equal(status, BERLU_OK);
-    for (size_t i = 0; i < 4; i++)
-        assert_int_equal(f->runs.items[i].state, i < 2 ? STUDY_DONE : STUDY_FAILED);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(f->runs.items[i].state, i < 2 ? STUDY_DONE : STUDY_WAITING);
+        assert_int_equal(f->runs.items[i].given_up, i >= 2);
+    }
     contents_check(f, folder);
 }
 
@@ -643,6 +670,7 @@ int main(void)
         CASE(a_store_of_an_earlier_version_has_no_predictions),
         CASE(the_start_and_epochs_1_10_100_survive_slimming_and_merging),
         CASE(one_key_with_two_results_is_refused),
+        CASE(a_damaged_store_is_not_merged),
         CASE(a_pack_appears_whole_or_not_at_all),
         CASE(unpacking_may_fail_anywhere_and_be_repeated),
         CASE(what_a_store_holds_is_known),

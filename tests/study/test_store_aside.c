@@ -13,13 +13,13 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "study/store.h"
+#include "study/store_internal.h"
 #include "support/folder.h"
 
 static void what_is_no_store_is_set_aside_under_a_name_of_its_own(void **state)
 {
     (void)state;
-    static const char *const junk[] = {"neither a database", "nor this one", ""};
+    static const char *const junk[] = {"neither a database", "nor this one", "SQLite format 3"};
     static const char *const names[] = {"study.db.old", "study.db.old-2", "study.db.old-3"};
     char folder[FOLDER_PATH], path[FOLDER_PATH], *found;
     folder_fresh(folder, "store-aside");
@@ -40,6 +40,22 @@ static void what_is_no_store_is_set_aside_under_a_name_of_its_own(void **state)
         assert_string_equal(found, junk[i]);
         free(found);
     }
+}
+
+/* One whose making was interrupted has nothing to keep, and may be in the making by another process. */
+static void an_empty_file_becomes_the_store(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    store *s;
+    text notes = {0};
+    folder_fresh(folder, "store-empty");
+    assert_int_equal(file_write_atomic(folder_path(path, folder, "study.db"), "", 0), BERLU_OK);
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_event(s, "key", "something"), BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    assert_null(notes.data);
+    assert_false(file_exists(folder_path(path, folder, "study.db.old")));
 }
 
 /* A limit of open files, another process's lock: what cannot be looked at is not judged. */
@@ -79,11 +95,31 @@ static void a_store_that_cannot_be_opened_stays(void **state)
     text_free(&notes);
 }
 
+/* Runs whose folders are gone live in it alone. */
+static void a_store_of_a_newer_format_is_refused_and_stays(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    store *s = NULL;
+    text notes = {0};
+    folder_fresh(folder, "store-newer");
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_exec(s, "PRAGMA user_version = 99"), BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_ERR_UNSUPPORTED);
+    assert_non_null(strstr(berlu_last_error(), "a store of a newer berlu; this one reads format 1"));
+    assert_int_equal(store_open_read(&s, folder_path(path, folder, "study.db")), BERLU_ERR_UNSUPPORTED);
+    assert_false(file_exists(folder_path(path, folder, "study.db.old")));
+    text_free(&notes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_store_is_set_aside_under_a_name_of_its_own),
+        cmocka_unit_test(an_empty_file_becomes_the_store),
         cmocka_unit_test(a_store_that_cannot_be_opened_stays),
+        cmocka_unit_test(a_store_of_a_newer_format_is_refused_and_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
