@@ -55,3 +55,8 @@ left=$(find "$work/root" -type f -o -type l)
 [ "$left" = "$work/root/opt/berlu/bin/other" ] || { echo "left after uninstall: $left"; exit 1; }
 [ ! -e "$work/root/opt/berlu/include/berlu" ] || { echo "an empty include/berlu is left"; exit 1; }
 [ ! -e "$work/root/opt/berlu/share/doc/berlu" ] || { echo "an empty share/doc/berlu is left"; exit 1; }
+
+# A prefix with a blank is refused, not cut at the blank.
+code=0
+DESTDIR=$work/blank "$BERLU_SOURCE_DIR/tools/install.sh" "$BERLU_BUILD_DIR" /opt/a b >"$work/log" 2>&1 || code=$?
+[ $code = 2 ] && [ ! -e "$work/blank" ] || { echo "a prefix with a blank: exit $code"; cat "$work/log"; exit 1; }
