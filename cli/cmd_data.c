@@ -149,7 +149,8 @@ static const option_row info_rows[] = {
      .help = "a folder, an archive, `synthetic`, or KIND:PATH with KIND cifar10, cifar100, folder or packed"},
     {"sheet", OPTION_STRING, "FILE",
      .help = "write a contact sheet as PNG: ten images of each class (at most 100 classes)"},
-    {"cell", OPTION_INT, "N", .least = 8, .most = 512, .help = "pixels of an image on the sheet"},
+    {"cell", OPTION_INT, "N", .least = 8, .most = 512,
+     .help = "side of an image on the sheet (default: that of the set's images, at most 96)"},
     {"sample", OPTION_INT, "N", .standard = "50000", .least = 0, .most = 1e15,
      .help = "images to measure, evenly spaced; 0: all"},
     {"verify", OPTION_FLAG, .help = "read every image: decode files, compare the checksums of a packed set"},
@@ -180,6 +181,8 @@ static berlu_status info_run(options *o)
     berlu_status status;
     if (options_given(o, "sheet"))
         TRY(target_check("sheet", options_string(o, "sheet")));
+    else if (options_given(o, "cell"))
+        return berlu_fail(BERLU_ERR_ARG, "option --cell has no effect without --sheet");
     TRY_DONE(data_open(&source, options_string(o, "data"), &how));
     if (verified)
         TRY_DONE(verify(source, o, &found));

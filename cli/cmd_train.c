@@ -186,6 +186,8 @@ static berlu_status setting_take(train_settings *s, const options *o, const sett
     case SETTING_FLAG:
         return recipe_set(s, row->key, options_flag(o, row->option) ? "1" : "0");
     default:
+        if (!*options_string(o, row->option) && !options_given(o, "config")) /* most likely an unset shell variable */
+            return berlu_fail(BERLU_ERR_ARG, "option --%s is empty: %s is expected", row->option, row->unit);
         return recipe_set(s, row->key, options_string(o, row->option));
     }
 }

@@ -1,8 +1,8 @@
 /* pages_complete.c - completion for bash and zsh. SPDX-License-Identifier: MIT
  *
  * Both scripts are flat: the words of each command, its options, and the choices of each option;
- * options without choices complete file names. Names of activations, models and recipes come from
- * their tables. */
+ * arguments and values without choices complete file names. Names of activations, models and
+ * recipes come from their tables. */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,24 +43,33 @@ static void bash_option(void *context, const char *heading, const option_row *ro
         text_add(context, " --%s", row->name);
 }
 
+/* The words that may follow an option; none where it takes another value, so that no option is
+ * offered there. */
 static void bash_values(void *context, const char *heading, const option_row *row, const help_layout *layout)
 {
     text values = {0}, *out = context;
     (void)heading, (void)layout;
     values_of(&values, row);
-    if (values.length && are_words(values.data) && !(row->flags & OPTION_ARGUMENT))
-        text_add(out, "        --%s) words=\"%s\" ;;\n", row->name, values.data);
+    if (!(row->flags & OPTION_ARGUMENT) && row->type != OPTION_FLAG && row->type != OPTION_OPTIONAL)
+        text_add(out, "        --%s) words=\"%s\" ;;\n", row->name,
+                 values.length && are_words(values.data) ? values.data : "");
     text_free(&values);
 }
 
+/* The words that an argument may be: those of the first argument that has some, for all of them. */
 static void bash_arguments(text *out, const command *cmd)
 {
     text values = {0};
+    int arguments = 0;
     for (const option_row *row = cmd->rows; row && row->name; row++)
-        if (row->flags & OPTION_ARGUMENT && !values.length)
-            values_of(&values, row);
-    if (values.length && are_words(values.data))
-        text_add(out, "        [[ $cur == -* ]] || words=\"%s\"\n", values.data);
+        if (row->flags & OPTION_ARGUMENT) {
+            arguments = 1;
+            if (!values.length)
+                values_of(&values, row);
+        }
+    if (arguments)
+        text_add(out, "        [[ $cur == -* ]] || words=\"%s\"\n",
+                 values.length && are_words(values.data) ? values.data : "");
     text_free(&values);
 }
 
@@ -102,30 +111,37 @@ static void groups_write(text *out, const char *before, const char *between, con
 
 void bash_write(text *out)
 {
-    text_string(out, "# bash completion for berlu; made from its tables of options\n_berlu() {\n"
-                     "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= command\n"
-                     "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        words=\"");
+    text_string(out,
+                "# bash completion for berlu; made from its tables of options\n_berlu() {\n"
+                "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= command\n"
+                "    COMPREPLY=()\n"
+                "    if [[ ${COMP_WORDS[1]} == help ]] && ((COMP_CWORD > 1)); then # its words are those of a command\n"
+                "        COMP_WORDS=(\"${COMP_WORDS[@]:1}\")\n        ((COMP_CWORD -= 1))\n    fi\n"
+                "    if ((COMP_CWORD == 1)); then\n        words=\"");
     first_words(out, NULL);
     text_string(out, "help --help --version\"\n"
                      "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n        return\n    fi\n"
                      "    command=\"${COMP_WORDS[1]} ${COMP_WORDS[2]}\"\n    case $command in\n");
-    for (const command *const *cmd = commands; *cmd; cmd++) {
-        help_layout layout = command_layout(*cmd, NULL);
-        int two = strchr((*cmd)->name, ' ') != NULL;
-        text_add(out, two ? "    \"%s\")\n" : "    \"%s \"*)\n", (*cmd)->name);
-        text_string(out, "        words=\"");
-        options_visit((*cmd)->rows, &layout, bash_option, out);
-        text_string(out, "\"\n");
-        bash_arguments(out, *cmd);
-        text_string(out, "        case \"$prev\" in\n");
-        options_visit((*cmd)->rows, &layout, bash_values, out);
-        text_string(out, "        esac ;;\n");
-    }
+    for (int two = 1; two >= 0; two--) /* the longer names first */
+        for (const command *const *cmd = commands; *cmd; cmd++) {
+            help_layout layout = command_layout(*cmd, NULL);
+            if ((strchr((*cmd)->name, ' ') != NULL) != two)
+                continue;
+            text_add(out, two ? "    \"%s\")\n" : "    \"%s \"*)\n", (*cmd)->name);
+            text_string(out, "        words=\"");
+            options_visit((*cmd)->rows, &layout, bash_option, out);
+            text_string(out, "\"\n");
+            bash_arguments(out, *cmd);
+            text_string(out, "        case \"$prev\" in\n");
+            options_visit((*cmd)->rows, &layout, bash_values, out);
+            text_string(out, "        esac ;;\n");
+        }
     text_string(out, "    esac\n    if ((COMP_CWORD == 2)); then\n        case ${COMP_WORDS[1]} in\n");
     groups_write(out, "        ", ") words=\"$words ", "\" ;;\n");
-    text_string(out, "        esac\n    fi\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-                     "    [[ $cur == -* || ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\n"
-                     "complete -o filenames -F _berlu berlu\n");
+    text_string(
+        out, "        esac\n    fi\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+             "    [[ $cur == -* || ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n}\n"
+             "complete -o filenames -F _berlu berlu\n");
 }
 
 /* ---- zsh ------------------------------------------------------------------------------------- */
@@ -174,6 +190,8 @@ static void zsh_option(void *context, const char *heading, const option_row *row
 void zsh_write(text *out)
 {
     text_string(out, "#compdef berlu\n# made from berlu's tables of options\n_berlu() {\n"
+                     "  if [[ $words[2] == help ]] && ((CURRENT > 2)); then # its words are those of a command\n"
+                     "    shift words; ((CURRENT -= 1))\n  fi\n"
                      "  if ((CURRENT == 2)); then\n    compadd -- ");
     first_words(out, NULL);
     text_string(out, "help --help --version\n    return\n  fi\n  case \"$words[2] $words[3]\" in\n");

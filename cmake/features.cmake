@@ -6,8 +6,35 @@
 # BERLU_CUDA_GPUS           what they are compiled for: BERLU_CUDA_ARCHITECTURES with its word "machine" resolved
 
 find_package(OpenMP REQUIRED COMPONENTS C)
+
+# -- needed libraries: those that are missing are named together, in Debian's words ---------------------------------
 if(BERLU_ENGINE)
     find_package(PkgConfig REQUIRED)
+    set(missing)
+    function(berlu_need prefix module package)
+        pkg_check_modules(${prefix} QUIET IMPORTED_TARGET GLOBAL ${module})
+        if(NOT ${prefix}_FOUND)
+            list(APPEND missing ${package})
+            set(missing ${missing} PARENT_SCOPE)
+        endif()
+    endfunction()
+    berlu_need(JANSSON jansson libjansson-dev)
+    berlu_need(YAML yaml-0.1 libyaml-dev)
+    berlu_need(JPEG libjpeg libjpeg62-turbo-dev)
+    berlu_need(SPNG spng libspng-dev)
+    berlu_need(ARCHIVE libarchive libarchive-dev)
+    berlu_need(ZLIB zlib zlib1g-dev)
+    berlu_need(SQLITE sqlite3 libsqlite3-dev)
+    if(BERLU_TESTS)
+        berlu_need(CMOCKA cmocka libcmocka-dev)
+        berlu_need(MPFR mpfr libmpfr-dev)
+        berlu_need(GMP gmp libgmp-dev)
+    endif()
+    if(missing)
+        list(JOIN missing " " missing)
+        message(FATAL_ERROR "libraries are missing: install ${missing} (`make setup` installs all that the build needs), or "
+            "configure with -DBERLU_ENGINE=OFF -DBERLU_TESTS=OFF for libberlu alone, which needs none")
+    endif()
 endif()
 
 # -- matrix products ------------------------------------------------------------------------------------------------

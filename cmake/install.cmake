@@ -7,7 +7,11 @@ if(BERLU_ENGINE)
     install(TARGETS berlu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     install(DIRECTORY ${PROJECT_BINARY_DIR}/pages/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
     install(FILES ${PROJECT_BINARY_DIR}/pages/berlu.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME berlu)
-    install(FILES ${PROJECT_BINARY_DIR}/pages/_berlu DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+    set(zsh_folder site-functions) # where zsh looks, but for Debian's under /usr
+    if(CMAKE_INSTALL_PREFIX MATCHES "^/usr/?$" AND EXISTS /etc/debian_version)
+        set(zsh_folder vendor-completions)
+    endif()
+    install(FILES ${PROJECT_BINARY_DIR}/pages/_berlu DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_folder})
 endif()
 install(TARGETS berlu_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_BINARY_DIR}/libberlu.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -21,7 +25,8 @@ if(TARGET berlu_cuda)
 endif()
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
-    ${PROJECT_SOURCE_DIR}/SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+    ${PROJECT_SOURCE_DIR}/SECURITY.md ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md ${PROJECT_SOURCE_DIR}/CITATION.cff
+    DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(generated ${PROJECT_BINARY_DIR}/generated)

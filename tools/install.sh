@@ -21,6 +21,10 @@ if [ "$1" = --remove ]; then
     done
     exit 0
 fi
+if [ $# != 2 ]; then # make hands PREFIX over in words, so that the shell knows ~
+    echo "berlu: PREFIX must be one path without blanks"
+    exit 2
+fi
 build=$1 prefix=$2
 cmake -DCMAKE_INSTALL_PREFIX="$prefix" "$build" >/dev/null
 cmake --build "$build"

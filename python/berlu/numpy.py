@@ -23,8 +23,14 @@ Array = Any  # numpy's own types differ too much between the versions we support
 _CODES = {"float32": _lib.F32, "bfloat16": _lib.BF16, "float16": _lib.F16}
 
 
+def _no_mask(x: Any, what: str) -> None:
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"berlu: {what} is a masked array, and its mask would be lost; give {what}.data or {what}.filled()")
+
+
 def _input(x: Any, what: str) -> Array:
     """x as an array of a known dtype in native byte order."""
+    _no_mask(x, what)
     a = np.asarray(x)
     if a.dtype.name not in _CODES and a.dtype.name != "float64":
         raise TypeError(f"berlu: {what} has dtype {a.dtype}; it must be float32, float16, bfloat16 or float64")
@@ -48,6 +54,7 @@ def _output(x: Array, out: Optional[Array], inputs: List[Array]) -> Array:
         return fresh
     if not isinstance(out, np.ndarray):
         raise TypeError(f"berlu: out must be a numpy array, not {type(out).__name__}")
+    _no_mask(out, "out")
     if out.dtype.name != x.dtype.name:  # in either byte order
         raise TypeError(f"berlu: out has dtype {out.dtype}, and x {x.dtype}")
     if out.shape != x.shape:

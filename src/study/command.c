@@ -9,6 +9,8 @@ static void option_add(arena *memory, char **words, size_t *count, const char *k
 {
     const setting *row = recipe_find(key);
     int off = strcmp(value, "0") == 0 || strcmp(value, "false") == 0 || strcmp(value, "no") == 0;
+    if (!*value) /* takes back what base says; the command has it that way already */
+        return;
     if (row && row->kind == SETTING_FLAG) {
         words[(*count)++] = arena_printf(memory, off ? "--no-%s" : "--%s", row->option);
         return;

@@ -51,6 +51,19 @@ has --json berlu smooth check --j
 [ -z "$(complete_words berlu train --nosuch)" ] || fail "bash: offers something for --nosuch"
 cd "$BERLU_SOURCE_DIR"
 has README.md berlu train --config READ
+has README.md berlu train --config '' # no option can stand where a value or an argument is expected
+has README.md berlu predict ''
+has README.md berlu eval docs --which ''
+for line in 'train --config' 'predict' 'eval docs --which'; do
+    ! complete_words berlu $line '' | grep -q '^--' || fail "bash: berlu $line offers options"
+done
+! complete_words berlu smooth check --e | grep -qx -- --emit || fail "bash: smooth check has the options of smooth"
+mkdir -p "$BERLU_BUILD_DIR/test-data/pages"
+cd "$BERLU_BUILD_DIR/test-data/pages"
+touch 'a cat.png'
+has 'a cat.png' berlu predict a
+has train berlu help tra
+has eval berlu help act e
 if command -v zsh >/dev/null; then
     zsh -n "$pages/_berlu"
 else

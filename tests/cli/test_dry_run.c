@@ -49,6 +49,8 @@ static void a_dry_run_refuses_what_the_run_would_refuse(void **state)
                                   {"--run", ""},
                                   {"--run", folder},
                                   {"--init", "/nowhere/w.safetensors"},
+                                  {"--init", ""},
+                                  {"--mean", ""},
                                   {"--act-constraint", "beta:0:1"},
                                   {"--act-constraint", "eps:0.001:"}};
     for (size_t i = 0; i < COUNT(bad); i++) {

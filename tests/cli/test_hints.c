@@ -77,6 +77,7 @@ static const mistake mistakes[] = {
     {"eval norun --svg nosuch/x.svg", "there is no folder nosuch", 1}, /* before the work, which comes first here */
     {"eval norun --confusion runs", "is a folder", 1},
     {"data info synthetic --sheet nosuch/x.png", "there is no folder nosuch", 1},
+    {"data info synthetic --cell 64", "--cell has no effect without --sheet", 0},
     {"bench act --n 4M", "write 4Mi (4194304) or 4000000", 0},
     {"bench act --n 16kb", "write 16Ki (16384) or 16000", 0},
     {"smooth --kinks 0,1 --slopes 0,1,0 --eps 0.6", "eps = 0.5 would fit", 0},

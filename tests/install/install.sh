@@ -24,13 +24,27 @@ for program in use_pc use_pc_static cmake/use_shared cmake/use_static; do
 done
 readelf -d "$work/use_pc" | grep -q 'libberlu.so.0' # by its soname, not by its file name
 "$prefix/bin/berlu" --version
-for document in LICENSE README.md SECURITY.md docs/building.md; do
+# All that README.md refers to is there.
+for document in $(grep -o '](\([^):#]*\))' "$BERLU_SOURCE_DIR/README.md" | tr -d ']()'); do
     [ -e "$prefix/share/doc/berlu/$document" ] || { echo "$document was not installed"; exit 1; }
 done
 
-for file in share/man/man1/berlu.1 share/man/man1/berlu-train.1 share/bash-completion/completions/berlu share/zsh/vendor-completions/_berlu; do
+for file in share/man/man1/berlu.1 share/man/man1/berlu-train.1 share/bash-completion/completions/berlu; do
     [ -e "$prefix/$file" ] || { echo "$file was not installed"; exit 1; }
 done
+# zsh looks for completion in one folder below /usr/local and in another below Debian's /usr: ours suits the prefix.
+completion=$(cd "$prefix" && find share/zsh -name _berlu)
+[ -n "$completion" ] || { echo "completion for zsh was not installed"; exit 1; }
+configured=$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$BERLU_BUILD_DIR/CMakeCache.txt")
+case $configured in
+/usr | /usr/local)
+    if command -v zsh >/dev/null; then
+        zsh -fc 'print -l $fpath' | grep -qxF "$configured/$(dirname "$completion")" || { echo "zsh does not look into $(dirname "$completion")"; exit 1; }
+    else
+        echo "zsh is not installed: where it looks for completion is not checked"
+    fi
+    ;;
+esac
 
 # What make uninstall removes is what was installed, and not a file of somebody else in the same folders.
 mv "$prefix" "$work/root/opt/berlu"
@@ -41,3 +55,8 @@ left=$(find "$work/root" -type f -o -type l)
 [ "$left" = "$work/root/opt/berlu/bin/other" ] || { echo "left after uninstall: $left"; exit 1; }
 [ ! -e "$work/root/opt/berlu/include/berlu" ] || { echo "an empty include/berlu is left"; exit 1; }
 [ ! -e "$work/root/opt/berlu/share/doc/berlu" ] || { echo "an empty share/doc/berlu is left"; exit 1; }
+
+# A prefix with a blank is refused, not cut at the blank.
+code=0
+DESTDIR=$work/blank "$BERLU_SOURCE_DIR/tools/install.sh" "$BERLU_BUILD_DIR" /opt/a b >"$work/log" 2>&1 || code=$?
+[ $code = 2 ] && [ ! -e "$work/blank" ] || { echo "a prefix with a blank: exit $code"; cat "$work/log"; exit 1; }

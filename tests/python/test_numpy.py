@@ -173,6 +173,19 @@ class Refusals(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "dy has dtype"):
             bn.backward("gelu", np.zeros(3), np.zeros(3, np.float32))
 
+    def test_a_masked_array_is_refused_because_its_mask_would_be_lost(self):
+        x = np.ones(3)
+        masked = np.ma.masked_array(np.zeros(3), mask=[True, False, False])
+        for call in (
+            lambda: bn.gelu(masked),
+            lambda: bn.gelu(x, out=masked),
+            lambda: bn.backward("gelu", masked, x),
+            lambda: bn.backward("gelu", x, masked),
+        ):
+            with self.assertRaisesRegex(TypeError, "mask would be lost"):
+                call()
+        np.testing.assert_array_equal(masked.data, np.zeros(3))
+
     def test_shapes_and_outs_that_do_not_fit_are_refused_and_nothing_is_written(self):
         x = np.ones(4)
         locked = np.zeros(4)

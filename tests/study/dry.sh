@@ -27,6 +27,11 @@ for study in vit_cifar10 epsilon start; do keys $study; done | sort -u >had
 "$berlu" study run "$studies/quick.yaml" --dry-run | grep -q "^needs: .* about [0-9]* s a run, .* min in all at .*two seconds"
 "$berlu" study run "$studies/quick.yaml" --dry-run --json | grep -q '"expected_seconds": [0-9]*[1-9].*"runs_without_estimate": 0'
 [ -z "$(ls -d runs 2>/dev/null)" ]
+# An empty text takes back what base says; `berlu train` takes one for a variable that is not set, so commands have none.
+"$berlu" study list "$studies/quick.yaml" --set init= --commands >commands
+[ "$(wc -l <commands)" = 24 ]
+[ "$(grep -c -e "--init ''" commands)" = 0 ]
+sh -c "$(head -n 1 commands) --dry-run" 2>message || { cat message; exit 1; }
 
 # What this machine lacks, every cell of it with its place: notes of a plan, and a refusal before anything runs.
 cat >lacks.yaml <<END
