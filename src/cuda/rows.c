@@ -37,15 +37,23 @@ static void *address_of(const op_operand *o)
     return !o->info ? NULL : o->data ? o->data : (void *)256;
 }
 
+static berlu_act_op act_op_of(const op_call *c)
+{
+    return forward_of(c)          ? BERLU_ACT_FORWARD
+           : c->attr->from_output ? BERLU_ACT_BACKWARD_FROM_OUTPUT
+                                  : BERLU_ACT_BACKWARD;
+}
+
 /* The activation's share of the call. */
 static berlu_act_call call_of(const op_call *c)
 {
-    int forward = forward_of(c), first = forward ? 3 : 4;
+    int forward = forward_of(c), first = forward ? 3 : 4, from_output = act_op_of(c) == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+    const op_operand *x = forward ? &c->out[1] : &c->in[2], *y = forward ? &c->out[0] : &c->out[1];
     berlu_act_call call = {.dtype = BERLU_BF16,
                            .rows = (size_t)c->out[0].rows,
                            .channels = (size_t)c->out[0].channels,
-                           .x = address_of(forward ? &c->out[1] : &c->in[2]),
-                           .y = address_of(forward ? &c->out[0] : &c->out[1]),
+                           .x = from_output ? NULL : address_of(x),
+                           .y = address_of(from_output ? x : y),
                            .dx = forward ? NULL : address_of(&c->out[0]),
                            .dbias = forward ? NULL : address_of(&c->out[4])};
     for (int i = 0; i < c->attr->act_params; i++) {
@@ -60,7 +68,7 @@ static berlu_act_call call_of(const op_call *c)
 static rows_job job_of(const op_call *c, const berlu_act_call *call)
 {
     int forward = forward_of(c);
-    rows_job job = {.act = act_cuda_fused_job(c->attr->act, forward ? BERLU_ACT_FORWARD : BERLU_ACT_BACKWARD, call),
+    rows_job job = {.act = act_cuda_fused_job(c->attr->act, act_op_of(c), call),
                     .a = address_of(&c->in[0]),
                     .w = address_of(&c->in[1]),
                     .bias = forward ? address_of(&c->in[2]) : NULL,
@@ -89,15 +97,14 @@ int cuda_rows_takes(const op_call *c)
     const gpu_properties *gpu = &cuda_device_of(c)->gpu;
     const op_attr *attr = c->attr;
     int forward = forward_of(c);
-    if (gpu->major != 9 || gpu->minor != 0 || gpu->processors < ROWS_PROCESSORS || attr->raw || attr->from_output ||
-        !operands_fit(c))
+    if (gpu->major != 9 || gpu->minor != 0 || gpu->processors < ROWS_PROCESSORS || attr->raw || !operands_fit(c))
         return 0;
     berlu_act_call call = call_of(c);
     size_t row = act_cuda_fused_row(attr->act);
     if (row >= LIST_COUNT || !(forward ? rows_list[row]->forward : rows_list[row]->backward) ||
-        !act_cuda_fused_takes(attr->act, forward ? BERLU_ACT_FORWARD : BERLU_ACT_BACKWARD, &call))
+        !act_cuda_fused_takes(attr->act, act_op_of(c), &call))
         return 0;
-    fused_job job = act_cuda_fused_job(attr->act, forward ? BERLU_ACT_FORWARD : BERLU_ACT_BACKWARD, &call);
+    fused_job job = act_cuda_fused_job(attr->act, act_op_of(c), &call);
     return job.scale == 1.0f && !job.center && !job.shape_count;
 }
 

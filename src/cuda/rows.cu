@@ -5,8 +5,8 @@
  * fused layer has the same bits here and in two launches wherever the product has.
  *
  *     value_finish   u = product + bias, rounded; y from the rounded u
- *     slope_finish   du = product x slope of u; column sums of du; sums of learned parameters;
- *                    y recomputed from u
+ *     slope_finish   du = product x slope of u (or of y, where that was kept); column sums of du;
+ *                    sums of learned parameters; y recomputed from u
  *
  * The product that meets the slope is not rounded. Read on: rows.c for when this is used. */
 #include "cuda/rows_kernel.cuh"
@@ -60,7 +60,7 @@ struct value_finish {
     }
 };
 
-template <int SUMS> struct slope_finish {
+template <int SUMS, slope_of FROM> struct slope_finish {
     static constexpr bool BY_DEPTH = true, FETCHES = true;
     const rows_job &job;
     const consts k;
@@ -92,17 +92,17 @@ template <int SUMS> struct slope_finish {
             elements(du, y, slot[below * ROWS_THREADS], dy, column + part * WIDTH);
             if (row < (int)job.act.rows)
                 ((uint4 *)job.act.dx)[at] = du;
-            if (row < (int)job.act.rows && job.act.y)
+            if (FROM == FROM_X && row < (int)job.act.rows && job.act.y)
                 ((uint4 *)job.act.y)[at] = y;
         }
     }
     /* Short and long forms as in values_beside(). */
     __device__ __forceinline__ void elements(uint4 &du, uint4 &y, uint4 x, const float *dy, float *column)
     {
-        if (ESTIMATE_SHORT(&k.f)) {
-            __builtin_assume(ESTIMATE_SHORT(&k.f));
-            du = slopes_estimate<SUMS, false>(x, dy, k, column, sum);
-            y = job.act.y ? values_estimate<false>(x, k) : x;
+        if (SHORT_FORM(FROM, k)) {
+            __builtin_assume(SHORT_FORM(FROM, k));
+            du = slopes_estimate<SUMS, FROM>(x, dy, k, column, sum);
+            y = FROM == FROM_X && job.act.y ? values_estimate<false>(x, k) : x;
             return;
         }
         float v[WIDTH], d[WIDTH];
@@ -112,8 +112,8 @@ template <int SUMS> struct slope_finish {
             d[j] = dy[j];
 #pragma unroll 1
         for (int j = 0; j < WIDTH; j++) {
-            d[j] = slope_estimate<SUMS, false>(v[j], d[j], k, sum);
-            v[j] = value_estimate<false>(v[j], k);
+            d[j] = slope_estimate<SUMS, FROM>(v[j], d[j], k, sum);
+            v[j] = FROM == FROM_X ? value_estimate<false>(v[j], k) : v[j];
         }
 #pragma unroll
         for (int j = 0; j < WIDTH; j++)
@@ -147,17 +147,25 @@ berlu_status forward(const rows_job *job, cuda_stream stream)
     return gpu_launch_status();
 }
 
-berlu_status backward(const rows_job *job, cuda_stream stream)
+template <slope_of FROM> void backward_launch(const rows_job *job, cudaStream_t stream)
 {
     int sums = 0;
     for (int p = 0; p < PARAMS; p++)
         sums = job->act.layer_sum[p] ? p + 1 : sums;
     if (sums == 0)
-        launch_one<slope_finish<0>>(job, stream);
+        launch_one<slope_finish<0, FROM>>(job, stream);
     else if (sums == 1)
-        launch_one<slope_finish<PARAMS ? 1 : 0>>(job, stream);
+        launch_one<slope_finish<PARAMS ? 1 : 0, FROM>>(job, stream);
     else
-        launch_one<slope_finish<PARAMS>>(job, stream);
+        launch_one<slope_finish<PARAMS, FROM>>(job, stream);
+}
+
+berlu_status backward(const rows_job *job, cuda_stream stream)
+{
+    if (job->act.from_output)
+        backward_launch<ACT_FROM_OUTPUT ? FROM_OUTPUT : FROM_X>(job, stream);
+    else
+        backward_launch<FROM_X>(job, stream);
     return gpu_launch_status();
 }
 

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: MIT
  *
  *     forward    u = a W^T + bias, y = act(u)
- *     backward   du = (a W) act'(u), its column sums, sums of learned parameters, y recomputed
+ *     backward   du = (a W) act'(u), its column sums, sums of learned parameters, y recomputed;
+ *                or with the slope from y
  *
  * rows.c decides for a call of the engine and fills a rows_job; rows.cu, compiled once per
  * activation, launches it. */
@@ -25,7 +26,7 @@ enum {
 };
 
 /* bf16 throughout. Forward: act.y and u are written, u only where it is given. Backward: act.x is
- * read, act.dx written, and act.y where it is given. Passed to the device by value. */
+ * read (y with act.from_output), act.dx written, and act.y where it is given. Passed to the device by value. */
 typedef struct rows_job {
     fused_job act;
     const void *a;    /* [rows][ROWS_DEPTH] */

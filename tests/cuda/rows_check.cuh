@@ -124,11 +124,22 @@ static void rows_forward_case(const rows_act &f, int64_t rows, int64_t channels,
         fail(name + ": another y where u is not wanted");
 }
 
-/* learn: how many parameters have gradients. */
-static void rows_backward_case(const rows_act &f, int64_t rows, int64_t channels, int learn, bool again)
+/* The x of a value of BerLU with 0 < alpha: inside, y is a square of its slope. */
+static double rows_inverse(const rows_act &f, double y)
 {
-    std::string name =
-        std::string(f.name) + " rows backward " + std::to_string(rows) + " x " + std::to_string(channels);
+    if (y >= f.eps || y <= -f.alpha * f.eps)
+        return y < 0 ? y / f.alpha : y;
+    double slope = sqrt(f.alpha + (1 - f.alpha) * y / f.eps);
+    return 2 * f.eps * (slope - f.alpha) / (1 - f.alpha) - f.eps;
+}
+
+/* learn: how many parameters have gradients. from_output: u holds outputs, and all is that of the x
+ * they belong to. */
+static void rows_backward_case(const rows_act &f, int64_t rows, int64_t channels, int learn, bool again,
+                               bool from_output = false)
+{
+    std::string name = std::string(f.name) + " rows backward " + (from_output ? "from y " : "") + std::to_string(rows) +
+                       " x " + std::to_string(channels);
     test_tensor a(rows, ROWS_DEPTH, DTYPE_BF16), w(ROWS_DEPTH, channels, DTYPE_BF16), u(rows, channels, DTYPE_BF16);
     test_tensor du(rows, channels, DTYPE_BF16), y(rows, channels, DTYPE_BF16);
     a.fill(0, 1);
@@ -140,6 +151,7 @@ static void rows_backward_case(const rows_act &f, int64_t rows, int64_t channels
     job.a = a.data();
     job.w = w.data();
     job.act.x = u.data();
+    job.act.from_output = from_output;
     job.act.dx = du.data();
     job.act.y = again ? y.data() : NULL;
     job.act.bias_sum = (float *)sums.data();
@@ -155,7 +167,7 @@ static void rows_backward_case(const rows_act &f, int64_t rows, int64_t channels
     std::vector<double> want = rows_multiply(a, w, true, NULL), slack(want.size()), column(channels), off(channels);
     double by[2] = {}, far[2] = {};
     for (size_t i = 0; i < want.size(); i++) {
-        rows_point point = rows_point_of(f, u.value[i]);
+        rows_point point = rows_point_of(f, from_output ? rows_inverse(f, u.value[i]) : u.value[i]);
         for (int p = 0; p < 2; p++)
             by[p] += want[i] * point.by[p], far[p] += fabs(want[i] * point.by[p]) + 1e-5;
         slack[i] = f.estimate * (fabs(want[i] * point.slope) + fabs(want[i]) / 8);
@@ -185,7 +197,8 @@ static void rows_all()
 {
     const rows_act berlu = {"berlu", &cuda_rows_berlu, 0.25, 0.5, 0},
                    negative = {"negative berlu", &cuda_rows_berlu, -0.25, 0.5, 0},
-                   long_form = {"long berlu", &cuda_rows_berlu, 80, 0.5, 0};
+                   long_form = {"long berlu", &cuda_rows_berlu, 80, 0.5, 0},
+                   tiny = {"tiny berlu", &cuda_rows_berlu, 0x1p-52, 0.5, 0};
     rows_forward_case(berlu, 130, 384, false, true);
     rows_forward_case(negative, 63, 192, true, false);
     rows_backward_case(negative, 67, 192, 2, true);
@@ -193,6 +206,10 @@ static void rows_all()
     rows_backward_case(berlu, 1, 192, 1, true);
     rows_backward_case(berlu, 130, 384, 2, false);
     rows_backward_case(long_form, 67, 192, 2, true);
+    for (int learn = 0; learn <= 2; learn++)
+        rows_backward_case(berlu, 67, 192, learn, false, true);
+    rows_backward_case(long_form, 130, 384, 1, false, true);
+    rows_backward_case(tiny, 67, 192, 2, false, true);
     /* several tiles a pair: as many slices as there are processors, one block each */
     rows_backward_case(berlu, 5 * ROWS_TILE + 3, ROWS_PROCESSORS * ROWS_SLICE, 0, true);
 #ifndef CUDA_EMULATED /* which compiles these kernels for berlu alone */
@@ -206,6 +223,7 @@ static void rows_all()
         }
     rows_forward_case(berlu, 8500, 768, false, true);
     rows_backward_case(berlu, 8500, 768, 1, true);
+    rows_backward_case(berlu, 8500, 768, 1, false, true);
 #endif
 }
 

@@ -214,14 +214,16 @@ size_t act_cuda_fused_row(const berlu_act *act)
 
 fused_job act_cuda_fused_job(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
+    int from_output = op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
     fused_job job = {.rows = call->rows,
                      .channels = call->channels,
                      .scale = act->scale,
                      .center = act->center,
                      .shape_count = (int)act->shape.count,
-                     .x = call->x,
-                     .y = call->y,
-                     .dx = op == BERLU_ACT_BACKWARD ? call->dx : NULL};
+                     .from_output = from_output,
+                     .x = from_output ? call->y : call->x,
+                     .y = from_output ? NULL : call->y,
+                     .dx = op == BERLU_ACT_FORWARD ? NULL : call->dx};
     for (int p = 0; p < BERLU_ACT_PARAMS; p++)
         job.param[p] = call->param[p].value;
     return job;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT
  *
  *     estimate_value(x, k), estimate_slope(x, k), estimate_param_slopes(x, k, by)
+ *     estimate_slope_from_output(y, k), estimate_param_slopes_from_output(y, k, by)
  *     ESTIMATE_SHORT(k)     whether the parameters allow short forms: a kernel has a copy of its
  *                           loop in which the compiler knows that they do
  *
@@ -85,6 +86,40 @@ static __device__ __forceinline__ float estimate_slope(float x, const act_consts
 static __device__ __forceinline__ void estimate_param_slopes(float x, const act_consts &k, float *by)
 {
     act_param_slopes(x, &k, by);
+}
+
+#endif
+
+/* ---- From the output ------------------------------------------------------------------------- */
+
+#if defined(ACT_FORMULAS_BERLU_H)
+
+/* For every alpha > 0: the root is held between the slopes themselves, whose squares may be too
+ * small or too large. */
+static __device__ __forceinline__ float estimate_slope_from_output(float y, const act_consts &k)
+{
+    float root = quick_root(quick_max(berlu_slope_squared(y, &k), 0.0f));
+    return quick_min(quick_max(root, fminf(k.alpha, 1.0f)), fmaxf(k.alpha, 1.0f));
+}
+
+static __device__ __forceinline__ void estimate_param_slopes_from_output(float y, const act_consts &k, float *by)
+{
+    float g = estimate_slope_from_output(y, k), per_eps = k.quarter * 4.0f;
+    float held = fminf(fmaxf(y, -(k.alpha * k.eps)), k.eps), ratio = (k.eps - held) * quick_reciprocal(1.0f + g);
+    by[0] = quick_alpha_from_output(y, g, k);
+    by[1] = k.jump * (ratio * per_eps) * (fmaf(held, per_eps, k.alpha) * quick_reciprocal(g + k.alpha));
+}
+
+#else
+
+static __device__ __forceinline__ float estimate_slope_from_output(float y, const act_consts &k)
+{
+    return act_slope_from_output(y, &k);
+}
+
+static __device__ __forceinline__ void estimate_param_slopes_from_output(float y, const act_consts &k, float *by)
+{
+    act_param_slopes_from_output(y, &k, by);
 }
 
 #endif

@@ -7,7 +7,7 @@
  * behind the memory. Rounding in the product itself changes more bf16 results.
  *
  *     fused_value   y from x, flat
- *     fused_slope   dx from x and dy, and from the same read: the column sums of dx, which are
+ *     fused_slope   dx from x (or y) and dy, and from the same read: the column sums of dx, which are
  *                   the bias gradient of the layer before; sums of a layer's parameters; y
  *                   recomputed, where the call requests it
  *
@@ -96,7 +96,7 @@ __device__ __forceinline__ double block_sum(float mine)
 }
 
 /* The rows of one thread, from `row` on, `step` apart. */
-template <int SUMS, bool SCALED>
+template <int SUMS, slope_of FROM>
 __device__ __forceinline__ void rows_walk(const fused_job &job, const consts &k, size_t row, size_t step,
                                           size_t channel, float *column, float *sum)
 {
@@ -115,14 +115,14 @@ __device__ __forceinline__ void rows_walk(const fused_job &job, const consts &k,
                 size_t at = (row + d * step) * job.channels + channel;
                 float dy[WIDTH];
                 unpack<BERLU_BF16>(g[d], dy);
-                store_vector<BERLU_BF16>(job.dx, at, slopes_estimate<SUMS, SCALED>(x[d], dy, k, column, sum));
-                if (job.y)
-                    store_vector<BERLU_BF16>(job.y, at, values_estimate<SCALED>(x[d], k));
+                store_vector<BERLU_BF16>(job.dx, at, slopes_estimate<SUMS, FROM>(x[d], dy, k, column, sum));
+                if (FROM != FROM_OUTPUT && job.y)
+                    store_vector<BERLU_BF16>(job.y, at, values_estimate<FROM == FROM_SCALED_X>(x[d], k));
             }
     }
 }
 
-template <int SUMS, bool SCALED>
+template <int SUMS, slope_of FROM>
 __global__ void __launch_bounds__(SLOPE_THREADS, SLOPE_RESIDENT)
     fused_slope(const __grid_constant__ fused_job job, unsigned across, unsigned deep)
 {
@@ -133,11 +133,11 @@ __global__ void __launch_bounds__(SLOPE_THREADS, SLOPE_RESIDENT)
     float column[WIDTH] = {}, sum[SUMS ? SUMS : 1] = {};
     if (down < deep && channel < job.channels) {
         const consts k = consts_at(job);
-        if (ESTIMATE_SHORT(&k.f)) { /* a copy in which the compiler knows it */
-            __builtin_assume(ESTIMATE_SHORT(&k.f));
-            rows_walk<SUMS, SCALED>(job, k, row, step, channel, column, sum);
+        if (SHORT_FORM(FROM, k)) { /* a copy in which the compiler knows it */
+            __builtin_assume(SHORT_FORM(FROM, k));
+            rows_walk<SUMS, FROM>(job, k, row, step, channel, column, sum);
         } else {
-            rows_walk<SUMS, SCALED>(job, k, row, step, channel, column, sum);
+            rows_walk<SUMS, FROM>(job, k, row, step, channel, column, sum);
         }
     }
 #pragma unroll
@@ -167,28 +167,30 @@ void fused_partials(const fused_job *job, size_t *row_blocks, size_t *tiles)
     *tiles = (size_t)s.grid.x * s.grid.y;
 }
 
-template <bool SCALED> void slope_launch(const fused_job *job, cudaStream_t stream)
+template <slope_of FROM> void slope_launch(const fused_job *job, cudaStream_t stream)
 {
     slope_shape s = slope_shape_of(job);
     int sums = 0;
     for (int p = 0; p < PARAMS; p++)
         sums = job->layer_sum[p] ? p + 1 : sums;
     if (sums == 0)
-        fused_slope<0, SCALED><<<s.grid, s.threads, 0, stream>>>(*job, s.across, s.deep);
+        fused_slope<0, FROM><<<s.grid, s.threads, 0, stream>>>(*job, s.across, s.deep);
     else if (sums == 1)
-        fused_slope<PARAMS ? 1 : 0, SCALED><<<s.grid, s.threads, 0, stream>>>(*job, s.across, s.deep);
+        fused_slope<PARAMS ? 1 : 0, FROM><<<s.grid, s.threads, 0, stream>>>(*job, s.across, s.deep);
     else
-        fused_slope<PARAMS, SCALED><<<s.grid, s.threads, 0, stream>>>(*job, s.across, s.deep);
+        fused_slope<PARAMS, FROM><<<s.grid, s.threads, 0, stream>>>(*job, s.across, s.deep);
 }
 
 cudaError_t fused_launch(const fused_job *job, cudaStream_t stream)
 {
     bool scaled = job->scale != 1.0f || job->center;
     if (job->dx) {
-        if (scaled)
-            slope_launch<true>(job, stream);
+        if (job->from_output)
+            slope_launch<ACT_FROM_OUTPUT ? FROM_OUTPUT : FROM_X>(job, stream);
+        else if (scaled)
+            slope_launch<FROM_SCALED_X>(job, stream);
         else
-            slope_launch<false>(job, stream);
+            slope_launch<FROM_X>(job, stream);
         return cudaGetLastError();
     }
     size_t tile = (size_t)VALUE_THREADS * VALUE_DEPTH * WIDTH, count = job->rows * job->channels;

@@ -3,8 +3,8 @@
  *     consts_at(job)                        constants of the formula, for parameters on the device
  *     value_estimate(), values_estimate()   y from x, one element or eight
  *     values_beside()                       eight, whatever the parameters are
- *     slope_estimate(), slopes_estimate()   dx from x and dy; its terms of sums over columns and
- *                                           parameters
+ *     slope_estimate(), slopes_estimate()   dx from x or y and dy; its terms of sums over columns
+ *                                           and parameters
  *
  * Elements are estimates good to 2^-13 where a formula is long (estimate.cuh). Included by the
  * kernels that are compiled once per activation: fused.cu, src/cuda/rows.cu and src/cuda/mlp.cu.
@@ -48,13 +48,23 @@ template <bool SCALED> static __device__ __forceinline__ float value_estimate(fl
     return SCALED ? (estimate_value(x * k.scale, k.f) - k.offset) * quick_reciprocal(k.scale) : estimate_value(x, k.f);
 }
 
+/* What is read beside dy: x, x of a function with scale or center, or the output. */
+enum slope_of { FROM_X, FROM_SCALED_X, FROM_OUTPUT };
+
+/* Are the short forms allowed? All threads agree. There is one form from the output. A macro, because
+ * the compiler assumes nothing of a function's result. */
+#define SHORT_FORM(from, k) ((from) == FROM_OUTPUT || ESTIMATE_SHORT(&(k).f))
+
 /* One element of dx; its terms are added to the sums of the first SUMS parameters. */
-template <int SUMS, bool SCALED>
+template <int SUMS, slope_of FROM>
 static __device__ __forceinline__ float slope_estimate(float x, float dy, const consts &k, float *sum)
 {
+    constexpr bool SCALED = FROM == FROM_SCALED_X;
     if constexpr (SUMS > 0) {
         float by[PARAMS];
-        if (SCALED)
+        if (FROM == FROM_OUTPUT)
+            estimate_param_slopes_from_output(x, k.f, by);
+        else if (SCALED)
             full_param_slopes(x, &k, 0, by);
         else
             estimate_param_slopes(x, k.f, by);
@@ -62,6 +72,8 @@ static __device__ __forceinline__ float slope_estimate(float x, float dy, const 
         for (int p = 0; p < SUMS; p++)
             sum[p] = fmaf(dy, by[p], sum[p]);
     }
+    if (FROM == FROM_OUTPUT)
+        return dy * estimate_slope_from_output(x, k.f);
     return dy * estimate_slope(SCALED ? x * k.scale : x, k.f);
 }
 
@@ -94,7 +106,7 @@ static __device__ __forceinline__ uint4 values_beside(uint4 x, const consts &k)
 }
 
 /* Eight elements of dx, added to the sums of their columns. */
-template <int SUMS, bool SCALED>
+template <int SUMS, slope_of FROM>
 static __device__ __forceinline__ uint4 slopes_estimate(uint4 x, const float *dy, const consts &k, float *column,
                                                         float *sum)
 {
@@ -102,7 +114,7 @@ static __device__ __forceinline__ uint4 slopes_estimate(uint4 x, const float *dy
     unpack<BERLU_BF16>(x, v);
 #pragma unroll
     for (int j = 0; j < WIDTH; j++) {
-        v[j] = slope_estimate<SUMS, SCALED>(v[j], dy[j], k, sum);
+        v[j] = slope_estimate<SUMS, FROM>(v[j], dy[j], k, sum);
         column[j] += v[j];
     }
     return pack<BERLU_BF16>(v);

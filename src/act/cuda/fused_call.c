@@ -32,12 +32,18 @@ static berlu_status status_of(const berlu_act *act, cudaError_t error)
     return berlu_fail(BERLU_ERR_DEVICE, "%s: %s (%s)", act->name, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
+static int op_taken(const berlu_act *act, berlu_act_op op)
+{
+    return op == BERLU_ACT_FORWARD || op == BERLU_ACT_BACKWARD ||
+           (op == BERLU_ACT_BACKWARD_FROM_OUTPUT && act->scale == 1.0f && !act->center);
+}
+
 int act_cuda_fused_takes(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
     uintptr_t all = (uintptr_t)call->x | (uintptr_t)call->y | (uintptr_t)call->dy | (uintptr_t)call->dx;
-    int takes = act->place < COUNT(fused_rows) && (op == BERLU_ACT_FORWARD || op == BERLU_ACT_BACKWARD) &&
-                call->dtype == BERLU_BF16 && call->channels % 8 == 0 && all % 16 == 0 && !call->bias &&
-                call->inner <= 1 && act->shape.count <= FUSED_SHAPE_NUMBERS;
+    int takes = act->place < COUNT(fused_rows) && op_taken(act, op) && call->dtype == BERLU_BF16 &&
+                call->channels % 8 == 0 && all % 16 == 0 && !call->bias && call->inner <= 1 &&
+                act->shape.count <= FUSED_SHAPE_NUMBERS;
     for (size_t p = 0; p < act->definition->param_count; p++)
         takes = takes && !call->param[p].stride;
     return takes;
@@ -50,16 +56,18 @@ size_t act_cuda_fused_row(const berlu_act *act)
 
 fused_job act_cuda_fused_job(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
+    int from_output = op == BERLU_ACT_BACKWARD_FROM_OUTPUT, backward = from_output || op == BERLU_ACT_BACKWARD;
     fused_job job = {.rows = call->rows,
                      .channels = call->channels,
                      .scale = act->scale,
                      .center = act->center,
                      .degree = act->shape.degree,
                      .shape_count = (int)act->shape.count,
-                     .x = call->x,
-                     .dy = op == BERLU_ACT_BACKWARD ? call->dy : NULL,
-                     .y = call->y,
-                     .dx = op == BERLU_ACT_BACKWARD ? call->dx : NULL};
+                     .from_output = from_output,
+                     .x = from_output ? call->y : call->x,
+                     .dy = backward ? call->dy : NULL,
+                     .y = from_output ? NULL : call->y,
+                     .dx = backward ? call->dx : NULL};
     if (act->shape.count)
         memcpy(job.shape_numbers, act->shape.numbers, act->shape.count * sizeof(float));
     for (size_t p = 0; p < act->definition->param_count; p++) {

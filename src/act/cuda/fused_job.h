@@ -15,9 +15,9 @@ enum { FUSED_SHAPE_NUMBERS = 64 };
 typedef struct fused_job {
     size_t rows, channels;
     float scale;
-    int center, degree, shape_count;
+    int center, degree, shape_count, from_output;
     float shape_numbers[FUSED_SHAPE_NUMBERS];
-    const void *x, *dy;
+    const void *x, *dy;                   /* from_output: x is y */
     void *y, *dx;                         /* dx NULL: forward; else y is recomputed where it is given */
     const float *param[BERLU_ACT_PARAMS]; /* device memory; NULL: own[] */
     float own[BERLU_ACT_PARAMS];

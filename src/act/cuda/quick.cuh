@@ -44,6 +44,11 @@ DEVICE float quick_reciprocal(float a)
     return 1.0f / a;
 }
 
+DEVICE float quick_root(float a)
+{
+    return sqrtf(a);
+}
+
 DEVICE float quick_max(float x, float low)
 {
     return x < low ? low : x;
@@ -54,7 +59,7 @@ DEVICE float quick_min(float x, float high)
     return x > high ? high : x;
 }
 #else
-/* 2^t and 1 / a, about 2^-22; results below 2^-126 are zero */
+/* 2^t, 1 / a and sqrt(a), about 2^-22; results below 2^-126 are zero */
 static __device__ __forceinline__ float quick_exp2(float t)
 {
     float y;
@@ -66,6 +71,13 @@ static __device__ __forceinline__ float quick_reciprocal(float a)
 {
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a));
+    return y;
+}
+
+static __device__ __forceinline__ float quick_root(float a)
+{
+    float y;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a));
     return y;
 }
 
@@ -255,9 +267,8 @@ static __device__ __forceinline__ guess quick_value(float x, const act_consts &k
  * of eps 0 is divided. */
 static __device__ __forceinline__ guess quick_slope_from_output(float y, const act_consts &k)
 {
-    float low = fminf(k.alpha, 1.0f), high = fmaxf(k.alpha, 1.0f), g;
-    float squared = quick_min(quick_max(berlu_slope_squared(y, &k), low * low), high * high);
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(g) : "f"(squared));
+    float low = fminf(k.alpha, 1.0f), high = fmaxf(k.alpha, 1.0f);
+    float g = quick_root(quick_min(quick_max(berlu_slope_squared(y, &k), low * low), high * high));
     return {g, g * 0x1p-21f};
 }
 
