@@ -26,7 +26,8 @@ enum {
 };
 
 /* bf16 throughout. Forward: act.y and u are written, u only where it is given. Backward: act.x is
- * read (y with act.from_output), act.dx written, and act.y where it is given. Passed to the device by value. */
+ * read (y with act.from_output), act.dx written, and act.y where it is given. Passed to the device
+ * by value. */
 typedef struct rows_job {
     fused_job act;
     const void *a;    /* [rows][ROWS_DEPTH] */

@@ -51,8 +51,8 @@ template <bool SCALED> static __device__ __forceinline__ float value_estimate(fl
 /* What is read beside dy: x, x of a function with scale or center, or the output. */
 enum slope_of { FROM_X, FROM_SCALED_X, FROM_OUTPUT };
 
-/* Are the short forms allowed? All threads agree. There is one form from the output. A macro, because
- * the compiler assumes nothing of a function's result. */
+/* Are the short forms allowed? All threads agree. There is one form from the output. A macro,
+ * because the compiler assumes nothing of a function's result. */
 #define SHORT_FORM(from, k) ((from) == FROM_OUTPUT || ESTIMATE_SHORT(&(k).f))
 
 /* One element of dx; its terms are added to the sums of the first SUMS parameters. */
