@@ -7,7 +7,7 @@
  * behind the memory. Rounding in the product itself changes more bf16 results.
  *
  *     fused_value   y from x, flat
- *     fused_slope   dx from x (or y) and dy, and from the same read: the column sums of dx, which are
+ *     fused_slope   dx from x or y and dy, and from the same read: the column sums of dx, which are
  *                   the bias gradient of the layer before; sums of a layer's parameters; y
  *                   recomputed, where the call requests it
  *
