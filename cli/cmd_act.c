@@ -4,7 +4,6 @@
  * eval has two modes: --x prints all derivatives of a few points in double; --in and --out run a
  * raw file of numbers through the vector kernels (or, as f64, through the reference), so that other
  * programs can compare their results with ours. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "commands.h"
 #include "io/act_text.h"
 #include "io/svg.h"

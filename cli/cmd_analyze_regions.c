@@ -1,6 +1,5 @@
 /* cmd_analyze_regions.c - `berlu analyze regions RUN`: where pre-activations lie, by site and
  * epoch. SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <stdio.h>
 
 #include "analyze/regions.h"

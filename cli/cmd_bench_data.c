@@ -64,7 +64,7 @@ static berlu_status loader_round(bench *b, double *rate)
     size_t count = 0;
     for (int i = 0; i < WARM_BATCHES; i++) /* prefetched batches do not count */
         TRY(batch_next(b, &count));
-    double began = clock_seconds(), now = began;
+    double began = clock_seconds(), now;
     for (count = 0; (now = clock_seconds()) - began < b->seconds;)
         TRY(batch_next(b, &count));
     *rate = (double)count / (now - began);

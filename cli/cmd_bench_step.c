@@ -2,7 +2,6 @@
  *
  * One row per model, activation, policy and mode. bench/bench_step.c measures; bench/step_torch.py
  * interleaves the same step in PyTorch with ours. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

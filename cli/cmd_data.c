@@ -5,7 +5,6 @@
  * mean and standard deviation of its training pixels. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "commands.h"

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "commands.h"
 #include "io/safetensors.h"
 #include "model_args.h"

@@ -1,6 +1,5 @@
 /* cmd_study_verify.c - `berlu study verify`: repeats finished runs and compares the results.
  * SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -220,11 +220,11 @@ static berlu_status settings_take(train_settings *s, const options *o)
     if (options_given(o, "config"))
         TRY(file_take(s, options_string(o, "config")));
     int nothing = options_flag(o, "resume") && s->run && !run_exists(s->run) && !(s->model && *s->model);
-    if (nothing)
+    if (nothing) {
         TRY(run_hidden(s->run));
-    if (nothing)
         return berlu_fail(BERLU_ERR_ARG, "%s: holds no run to resume; to begin one give --model, --data and --act",
                           s->run);
+    }
     if (!options_flag(o, "resume") || !s->run || !run_exists(s->run))
         return recipe_resolve(s);
     train_settings saved;

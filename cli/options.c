@@ -157,7 +157,7 @@ static berlu_status list_add_all(options *o, const option_row *row, option_value
     return BERLU_OK;
 }
 
-berlu_status value_set(options *o, const option_row *row, const char *given, value_level level)
+static berlu_status value_set(options *o, const option_row *row, const char *given, value_level level)
 {
     option_value *v = options_value(o, row);
     if (v->level > level)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "options_internal.h"
-#include "output.h"
 
 enum { ANY_TYPE = -1 };
 

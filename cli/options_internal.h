@@ -30,6 +30,5 @@ const option_row *options_row(const options *o, const char *name, size_t length)
 option_value *options_value(const options *o, const option_row *row);
 const char *hint_option(const char *word,
                         const char *const *names); /* our name for another program's option, or NULL */
-berlu_status value_set(options *o, const option_row *row, const char *given, value_level level);
 
 #endif

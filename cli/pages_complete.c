@@ -10,7 +10,6 @@
 
 #include "models/models.h"
 #include "pages.h"
-#include "train/recipe.h"
 
 /* The known values of a row, separated by blanks; "" if there are none. */
 static void values_of(text *out, const option_row *row)

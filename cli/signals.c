@@ -5,7 +5,6 @@
  * reaches sigwaitinfo() even if it is ignored, so ignored ones must not be in the set. */
 #include "signals.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -163,7 +163,6 @@ static berlu_status number_option(const options *o, const char *name, double *ou
 static berlu_status title_make(smooth_made *m, const options *o, const char *parameter)
 {
     text title = {0};
-    double eps = 0.01;
     berlu_transition t;
     if (strcmp(m->name, "leaky_relu") == 0 || strcmp(m->name, "prelu") == 0)
         text_string(&title, "BerLU: ");
@@ -173,7 +172,7 @@ static berlu_status title_make(smooth_made *m, const options *o, const char *par
     else if (strcmp(m->name, "leaky_relu") == 0)
         text_string(&title, ", alpha 0.01");
     if (berlu_smooth_kink_count(m->f) > 0 && berlu_smooth_transition(m->f, 0, &t) == BERLU_OK) {
-        eps = t.eps_left;
+        double eps = t.eps_left;
         int same = 1;
         for (size_t i = 0; i < berlu_smooth_kink_count(m->f); i++) {
             berlu_smooth_transition(m->f, i, &t);

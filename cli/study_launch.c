@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "study/process.h"
@@ -46,7 +45,8 @@ static void list_add(text *out, const study_opened *x, const options *o, const c
     text_add(out, " --commands --part \"$SLURM_ARRAY_TASK_ID/%zu\"", tasks);
 }
 
-berlu_status study_slurm_script(text *out, const study_opened *x, const options *o, const char *program, size_t tasks)
+/* The script of an array of K tasks. */
+static berlu_status script_make(text *out, const study_opened *x, const options *o, const char *program, size_t tasks)
 {
     const char *words = options_string(o, "sbatch");
     text_string(out, "#!/bin/bash\n");
@@ -151,7 +151,7 @@ berlu_status study_launch_slurm(const study_opened *x, const options *o)
     TRY(file_write_atomic(path, x->yaml, strlen(x->yaml)));
     snprintf(path, sizeof path, "%s/slurm/job.sh", x->folder);
     berlu_status status;
-    TRY_DONE(study_slurm_script(&script, x, o, program, tasks));
+    TRY_DONE(script_make(&script, x, o, program, tasks));
     TRY_DONE(file_write_atomic(path, script.data, script.length));
     status = job_submit(path, record, tasks);
 done:

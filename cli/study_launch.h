@@ -17,7 +17,4 @@
  * far it is comes from the folders. */
 berlu_status study_launch_slurm(const study_opened *x, const options *o);
 
-/* The script, for tests and for people: K tasks, `words` for #SBATCH. */
-berlu_status study_slurm_script(text *out, const study_opened *x, const options *o, const char *program, size_t tasks);
-
 #endif

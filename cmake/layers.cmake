@@ -28,6 +28,8 @@ function(berlu_test_settings name timeout)
     endif()
     if(BERLU_COVERAGE)
         string(APPEND link " --coverage")
+    endif()
+    if(BERLU_SANITIZE OR BERLU_COVERAGE) # slow
         math(EXPR timeout "${timeout} * 5")
     endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT

@@ -187,15 +187,15 @@ def jitter(image):
 
 def main():
     os.makedirs(OUT, exist_ok=True)
-    image = image(61, 47, 0)
-    save("input.png", image, format="PNG")
+    base = image(61, 47, 0)
+    save("input.png", base, format="PNG")
     flat = Image.new("RGB", (9, 9), (7, 200, 31))
     row("flat autocontrast", ImageOps.autocontrast(flat))
     row("flat equalize", ImageOps.equalize(flat))
     formats()
-    resizes(image)
-    randaugment(image)
-    jitter(image)
+    resizes(base)
+    randaugment(base)
+    jitter(base)
     with open(os.path.join(OUT, "golden.csv"), "w", encoding="ascii") as f:
         f.write("name,width,height,crc32c\n")
         f.writelines("%s,%d,%d,%08x\n" % r for r in ROWS)

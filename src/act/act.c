@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "act/act_internal.h"
-#include "base/arena.h"
 
 #if defined(__x86_64__)
 #define ACT(name)                                                                                                      \

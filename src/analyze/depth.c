@@ -75,7 +75,7 @@ static size_t inner_edges(const plane *p, double outer, double edges[EDGES])
     edges[count++] = EXPECT_REACH;
     for (size_t i = 0; i < p->breaks->count; i++) {
         double k = p->breaks->at[i] / p->scale, shift = p->across * outer;
-        double first = p->positive ? (k - shift) / p->along : (k - shift) / p->along;
+        double first = (k - shift) / p->along;
         double second = p->positive ? (k + shift) / p->along : (shift - k) / p->along;
         if (first > edges[0] && first < EXPECT_REACH)
             edges[count++] = first;

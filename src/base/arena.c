@@ -38,7 +38,7 @@ static arena_block *block_add(arena *a, size_t bytes, size_t align)
     size_t need, size = a->blocks ? a->blocks->size * 2 : FIRST_BLOCK;
     if (size > LARGEST_STEP)
         size = LARGEST_STEP;
-    if (__builtin_add_overflow(bytes, align + sizeof(arena_block), &need)) {
+    if (__builtin_add_overflow(bytes, align, &need) || need > SIZE_MAX - sizeof(arena_block)) {
         berlu_fail_memory(bytes, "arena");
         return NULL;
     }

@@ -105,15 +105,9 @@ static berlu_status read_all(int fd, const char *path, size_t limit, char **data
 
 berlu_status file_read_all(char **out, size_t *size, const char *path, size_t limit)
 {
-    return file_read_all_in(out, size, NULL, path, limit);
-}
-
-berlu_status file_read_all_in(char **out, size_t *size, const folder_handle *in, const char *name, size_t limit)
-{
-    char *data = NULL, shown[FILE_SHOWN];
-    const char *path = file_shown(shown, in, name);
+    char *data = NULL;
     size_t length = 0;
-    int fd = open_again(at_of(in), name, O_RDONLY);
+    int fd = open_again(AT_FDCWD, path, O_RDONLY);
     if (fd < 0)
         return file_fail_read(path);
     berlu_status status = read_all(fd, path, limit, &data, &length);

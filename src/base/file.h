@@ -57,7 +57,6 @@ berlu_status file_write_atomic_in(const folder_handle *in, const char *name, con
 struct text;                                                                                   /* base/text.h */
 berlu_status file_write_text(const folder_handle *in, const char *name, const struct text *t); /* its failure first */
 berlu_status file_read_all(char **out, size_t *size, const char *path, size_t limit); /* NUL added; free() it */
-berlu_status file_read_all_in(char **out, size_t *size, const folder_handle *in, const char *name, size_t limit);
 
 /* Appends whole bytes, fsyncs if `sync`, creates the file. For logs and metrics. */
 berlu_status file_append_in(const folder_handle *in, const char *name, const void *bytes, size_t count, int sync);

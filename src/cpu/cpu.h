@@ -1,4 +1,4 @@
-/* cpu.h - the two backends of the CPU. SPDX-License-Identifier: MIT
+/* cpu.h - the backends of the CPU. SPDX-License-Identifier: MIT
  *
  * cpu_backend() is the fast one: f32, vectorised, OpenMP. cpu_f64_backend() is the reference:
  * simple loops in double over the same graph, one thread, never timed. Both give the same bits at

@@ -21,7 +21,6 @@ void cpu_norm_grad_finish(const op_call *c);
 void cpu_attention_rows(const op_call *c, int64_t begin, int64_t rows);
 size_t cpu_library(const op_call *c);
 int cpu_groupable(op_id op);
-void cpu_group_run(const op_call *calls, int count, double *seconds);
 /* Marks row-blocked groups of nodes (group.c). */
 void cpu_group_mark(graph *g, int64_t group_rows, int batch);
 

@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: MIT
  *
  * For the reference backend. The fast one uses the vector kernels of act/ instead (cpu/act.c). */
-#include <math.h>
-#include <string.h>
 
 #include "cpu/real.h"
 

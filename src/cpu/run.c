@@ -48,7 +48,7 @@ static void rows_run(const op_call *calls, int count, const blocks *b, int64_t i
     }
 }
 
-void cpu_group_run(const op_call *calls, int count, double *seconds)
+static void group_run(const op_call *calls, int count, double *seconds)
 {
     blocks b = blocks_of(calls->in[0].rows, GROUP_ROWS);
     work_queue s;
@@ -98,7 +98,7 @@ berlu_status cpu_run(program *p)
     for (int i = 0; i < p->count; i++) {
         const op_call *call = &p->calls[i];
         if (call->group > 1) {
-            cpu_group_run(call, call->group, p->seconds ? p->seconds + i : NULL);
+            group_run(call, call->group, p->seconds ? p->seconds + i : NULL);
             i += call->group - 1;
             continue;
         }

@@ -7,7 +7,6 @@
  * wanted and how much is free. */
 #include "cuda/device.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -22,6 +22,14 @@ static void launch(cuda_device *d, const cuda_end *ends, int count)
         cuda_device_fail(d, status, "ends of sums: %s", berlu_last_error());
 }
 
+static void flush(cuda_device *d)
+{
+    assert(d->stream == d->ends.stream || !d->ends.count);
+    if (d->ends.count)
+        launch(d, d->ends.list, d->ends.count);
+    d->ends.count = 0;
+}
+
 void cuda_end_add(const op_call *c, const cuda_end *end)
 {
     cuda_device *d = cuda_device_of(c);
@@ -32,7 +40,7 @@ void cuda_end_add(const op_call *c, const cuda_end *end)
         return;
     }
     if (d->ends.count == ENDS_MOST)
-        cuda_ends_flush(d);
+        flush(d);
     for (int i = 0; i < d->ends.count; i++)
         assert(d->ends.list[i].part != end->part); /* two sums of one call need two workspaces */
     d->ends.list[d->ends.count++] = *end;
@@ -44,18 +52,10 @@ void cuda_ends_begin(cuda_device *d)
     d->ends.stream = d->stream;
 }
 
-void cuda_ends_flush(cuda_device *d)
-{
-    assert(d->stream == d->ends.stream || !d->ends.count);
-    if (d->ends.count)
-        launch(d, d->ends.list, d->ends.count);
-    d->ends.count = 0;
-}
-
 void cuda_ends_finish(cuda_device *d)
 {
     if (d->failed == BERLU_OK)
-        cuda_ends_flush(d);
+        flush(d);
     d->ends.count = 0;
     d->ends.stream = NULL;
 }
@@ -89,5 +89,5 @@ void cuda_ends_before(cuda_device *d, const op_call *c)
             found |= touches(&c->out[j], end);
     }
     if (found)
-        cuda_ends_flush(d);
+        flush(d);
 }

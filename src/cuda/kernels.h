@@ -58,7 +58,6 @@ void cuda_ends_launch(cuda_device *d, const cuda_end *ends, int count); /* up to
 void cuda_end_add(const op_call *c, const cuda_end *end);
 void cuda_ends_begin(cuda_device *d);
 void cuda_ends_before(cuda_device *d, const op_call *c);
-void cuda_ends_flush(cuda_device *d);
 void cuda_ends_finish(cuda_device *d);
 
 /* act.c: an activation site. fused: it stands beside a product, so bf16 elements may be estimates

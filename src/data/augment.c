@@ -188,7 +188,7 @@ static float jitter_factor(draws *d, double range)
     return (float)draws_uniform(d, range < 1 ? 1 - range : 0, 1 + range);
 }
 
-berlu_status jitter_apply(const augment_options *o, draws *d, image *current)
+void jitter_apply(const augment_options *o, draws *d, image *current)
 {
     int order[4] = {0, 1, 2, 3};
     for (int i = 3; i > 0; i--) {
@@ -209,7 +209,6 @@ berlu_status jitter_apply(const augment_options *o, draws *d, image *current)
         if (order[i] == 3 && o->hue > 0)
             pixels_hue(current, hue);
     }
-    return BERLU_OK;
 }
 
 /* ---- random erasing, on normalised numbers --------------------------------------------------- */
@@ -291,7 +290,7 @@ static berlu_status colours_apply(const augment_plan *plan, uint32_t epoch, uint
     if (o->randaugment > 0)
         return randaugment_apply(plan, &d, &w->current, &w->spare);
     if (has_jitter(o))
-        return jitter_apply(o, &d, &w->current);
+        jitter_apply(o, &d, &w->current);
     return BERLU_OK;
 }
 

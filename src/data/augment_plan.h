@@ -70,7 +70,7 @@ berlu_status randaugment_op(int op, double level, int negative, const augment_pl
                             image *current, image *spare);
 enum { RANDAUGMENT_OPS = 15 };
 extern const char *const randaugment_names[RANDAUGMENT_OPS];
-berlu_status jitter_apply(const augment_options *o, draws *d, image *current);
+void jitter_apply(const augment_options *o, draws *d, image *current);
 erase_box erase_draw(draws *d, double probability, int height, int width);
 void erase_fill(draws *d, erase_box box, float *planes, int height, int width);
 

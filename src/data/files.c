@@ -6,7 +6,6 @@
 #include "data/files.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "data/source.h"
@@ -66,8 +65,7 @@ berlu_status data_open_files(data_source **out, const char *const *paths, size_t
     for (size_t i = 0; status == BERLU_OK && i < count; i++)
         status = file_decode(&scratch, paths[i], NULL);
     image_free(&scratch);
-    if (status != BERLU_OK)
-        return status == BERLU_ERR_IO ? BERLU_ERR_INPUT : status; /* a path that is not there is the caller's mistake */
+    TRY(status);
     data_source *s = calloc(1, sizeof *s);
     if (!s)
         return berlu_fail_memory(sizeof *s, "a list of images");

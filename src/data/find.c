@@ -5,7 +5,6 @@
  * tried first. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "data/source.h"

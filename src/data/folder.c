@@ -9,16 +9,12 @@
  *
  * A run over millions of files keeps their names (folder_scan.h) and nothing else; images are read
  * on demand. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
-#include "base/text.h"
+#include "base/file_in.h"
 #include "data/folder_scan.h"
 #include "data/source.h"
 
@@ -48,31 +44,20 @@ static const char *folder_name_of(const data_source *s, data_split split, size_t
     return out;
 }
 
-/* The whole file into a buffer that is kept; a file that changes size meanwhile is an error. */
-static berlu_status file_into(image_file *file, const char *path, size_t *size)
+/* The whole file into a buffer that is kept; a file that gets shorter meanwhile is an error. */
+static berlu_status file_into(image_file *buffer, const char *path, size_t *size)
 {
-    struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return berlu_fail(BERLU_ERR_INPUT, "%s: %s", path, strerror(errno));
+    file_in in;
     berlu_status status;
-    *size = 0;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: not a plain file", path));
-    if (info.st_size > IMAGE_FILE_LIMIT)
-        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: a file of %lld bytes is over the limit of %d", path,
-                            (long long)info.st_size, IMAGE_FILE_LIMIT));
-    TRY_DONE(image_file_reserve(file, (size_t)info.st_size, path));
-    while (*size < (size_t)info.st_size) {
-        ssize_t got = read(fd, file->bytes + *size, (size_t)info.st_size - *size);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: %s", path, got < 0 ? strerror(errno) : "ends early"));
-        *size += (size_t)got;
-    }
+    TRY(file_in_open(&in, path));
+    if (in.size > IMAGE_FILE_LIMIT)
+        TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: a file of %llu bytes is over the limit of %d", path,
+                            (unsigned long long)in.size, IMAGE_FILE_LIMIT));
+    *size = (size_t)in.size;
+    TRY_DONE(image_file_reserve(buffer, *size, path));
+    status = file_in_read(&in, 0, buffer->bytes, *size);
 done:
-    close(fd);
+    file_in_close(&in);
     return status;
 }
 

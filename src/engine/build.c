@@ -122,17 +122,19 @@ static berlu_status pass_differentiate(engine *e)
     return graph_differentiate(e->g, e->options.keep, e->options.recompute_attention);
 }
 
-/* An operand of a node that may be made, as the backend will see it, without its address. */
-static op_operand operand_expected(const engine *e, tensor t, const op_entry *entry, int slot)
+/* An operand as the backend sees it, without its address. */
+static op_operand operand_sized(const engine *e, tensor t, tensor_dtype dtype)
 {
-    op_operand operand = {0};
-    if (t == TENSOR_NONE)
-        return operand;
-    operand.info = graph_tensor(e->g, t);
-    operand.dtype = graph_dtype_of(e->g, t, entry, slot, e->dtype);
+    op_operand operand = {.info = graph_tensor(e->g, t), .dtype = dtype};
     operand.channels = tensor_channels(operand.info);
     operand.rows = tensor_elements(operand.info) / operand.channels * (operand.info->batched ? e->options.batch : 1);
     return operand;
+}
+
+/* That of a node which may be made. */
+static op_operand operand_expected(const engine *e, tensor t, const op_entry *entry, int slot)
+{
+    return t == TENSOR_NONE ? (op_operand){0} : operand_sized(e, t, graph_dtype_of(e->g, t, entry, slot, e->dtype));
 }
 
 /* Of fuse_question: would the backend's kernel take this node? */
@@ -194,13 +196,9 @@ berlu_status engine_rewrite(engine *e, engine_pass last)
 
 op_operand engine_operand(const engine *e, tensor t)
 {
-    op_operand operand = {0};
     if (t == TENSOR_NONE)
-        return operand;
-    operand.info = graph_tensor(e->g, t);
-    operand.dtype = operand.info->dtype;
-    operand.channels = tensor_channels(operand.info);
-    operand.rows = tensor_elements(operand.info) / operand.channels * (operand.info->batched ? e->options.batch : 1);
+        return (op_operand){0};
+    op_operand operand = operand_sized(e, t, graph_tensor(e->g, t)->dtype);
     operand.data = engine_data(e, t);
     size_t aligned = operand.info->shadow_of == TENSOR_NONE ? e->backend->alignment : e->backend->alignment / 2;
     assert((uintptr_t)operand.data % aligned == 0); /* a bf16 copy lies at half of its weight's offset */
@@ -226,17 +224,12 @@ static size_t workspace_of(const engine *e, const op_call *call)
     return ask ? (ask(call) + alignment - 1) / alignment * alignment : 0;
 }
 
-static int calls_end(const engine *e) /* of all lists */
-{
-    return e->first[PROGRAM_SHADOW] + e->count[PROGRAM_SHADOW];
-}
-
 /* Consecutive calls reuse the workspace, at once or after a round of the backend's ring; members of
  * a group run together, so theirs is disjoint. */
 static void workspace_place(engine *e, char *base)
 {
     size_t offset = 0;
-    for (int i = 0, members = 0; i < calls_end(e); i++, members--) {
+    for (int i = 0, members = 0; i < engine_calls_end(e); i++, members--) {
         op_call *call = &e->calls[i];
         size_t bytes = workspace_of(e, call);
         if (members <= 0) {

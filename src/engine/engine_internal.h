@@ -83,6 +83,11 @@ struct engine {
     uint64_t allocated;
 };
 
+static inline int engine_calls_end(const engine *e) /* of all lists */
+{
+    return e->first[PROGRAM_SHADOW] + e->count[PROGRAM_SHADOW];
+}
+
 /* create.c */
 berlu_status engine_begin(engine **out, const graph *g,
                           const engine_options *options); /* options checked, device open, no more */

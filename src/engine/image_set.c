@@ -65,12 +65,6 @@ void image_set_free(image_set *s)
 
 /* ---- an engine that uses one ----------------------------------------------------------------- */
 
-static op_operand feed_operand(const engine *e, feed_id id)
-{
-    tensor t = e->feed[id].t;
-    return t == TENSOR_NONE ? (op_operand){0} : engine_operand(e, t);
-}
-
 berlu_status engine_use_images(engine *e, const image_set *s)
 {
     const tensor_info *image = graph_tensor(e->g, e->feed[FEED_IMAGE].t);
@@ -88,9 +82,9 @@ berlu_status engine_use_images(engine *e, const image_set *s)
     c->in[1] =
         (op_operand){.data = e->draws, .rows = e->options.batch, .channels = sizeof *e->draws, .dtype = DTYPE_U8};
     c->in[2] = (op_operand){.data = s->levels, .rows = 3, .channels = IMAGE_LEVELS / 3, .dtype = DTYPE_F32};
-    c->out[0] = feed_operand(e, FEED_IMAGE);
-    c->out[1] = feed_operand(e, FEED_LABELS);
-    c->out[2] = feed_operand(e, FEED_TARGETS);
+    c->out[0] = engine_operand(e, e->feed[FEED_IMAGE].t);
+    c->out[1] = engine_operand(e, e->feed[FEED_LABELS].t);
+    c->out[2] = engine_operand(e, e->feed[FEED_TARGETS].t);
     return BERLU_OK;
 }
 

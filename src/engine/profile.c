@@ -36,14 +36,9 @@ static void seconds_collect(const engine *e, double *seconds, int reset)
             e->backend->seconds(e->program[i], seconds + e->first[i], reset);
 }
 
-static int calls_all(const engine *e)
-{
-    return e->first[PROGRAM_SHADOW] + e->count[PROGRAM_SHADOW];
-}
-
 void engine_profile_reset(engine *e)
 {
-    double *dropped = e->options.profile ? calloc((size_t)calls_all(e) - IMAGES_CALL, sizeof *dropped) : NULL;
+    double *dropped = e->options.profile ? calloc((size_t)engine_calls_end(e) - IMAGES_CALL, sizeof *dropped) : NULL;
     if (dropped)
         seconds_collect(e, dropped - IMAGES_CALL, 1);
     free(dropped);
@@ -121,7 +116,7 @@ static void line_add(profile_line *lines, int *count, const profile_line *more)
 static int lines_make(const engine *e, engine_profile_by by, const double *seconds, profile_line *lines)
 {
     int count = 0;
-    for (int i = IMAGES_CALL; i < calls_all(e); i++) {
+    for (int i = IMAGES_CALL; i < engine_calls_end(e); i++) {
         profile_line line = line_of(&e->calls[i], by);
         line.seconds = seconds[i];
         if ((i >= 0 && i < e->call_count) || seconds[i] > 0)
@@ -164,7 +159,7 @@ berlu_status engine_profile_text(const engine *e, const engine_profile *how, tex
     int by_shape = how->by == PROFILE_BY_SHAPE, peaks = how->bytes_per_s > 0 || how->flops_per_s > 0;
     if (!e->options.profile)
         return berlu_fail(BERLU_ERR_ARG, "engine: this engine was made without a profile");
-    size_t most = (size_t)calls_all(e) - IMAGES_CALL;
+    size_t most = (size_t)engine_calls_end(e) - IMAGES_CALL;
     profile_line *lines = calloc(most, sizeof *lines + sizeof(double));
     if (!lines)
         return berlu_fail_memory(most * sizeof *lines, "a profile");

@@ -5,7 +5,6 @@
  * parameters). */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "engine/engine_internal.h"
 

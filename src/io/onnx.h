@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "io/safetensors.h"
 
-enum { ONNX_OPSET = 17, ONNX_IR = 8, ONNX_RANK_MAX = 8 };
+enum { ONNX_OPSET = 17, ONNX_IR = 8 };
 #define ONNX_DOMAIN "berlu" /* of functions */
 
 typedef struct onnx_body {

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/file_in.h"
 #include "base/half.h"
 #include "io/safetensors.h"

@@ -34,7 +34,6 @@ typedef struct svg_frame {
 
 void svg_escape(text *out, const char *words);
 const char *svg_color(const svg_series *s);
-const char *svg_dash(const svg_series *s); /* an attribute, or "" */
 
 void svg_series_draw(text *out, const svg_frame *f, const svg_plot *plot, size_t index);
 void svg_swatch_draw(text *out, const svg_series *s, double x, double y); /* 18 wide, beside a legend's text */

@@ -2,7 +2,6 @@
  *
  * Ticks are multiples of 1, 2 or 5 times a power of ten, as many as fit; logarithmic axes have
  * whole decades, thinned where there are too many. */
-#include <float.h>
 #include <math.h>
 
 #include "io/svg_internal.h"

@@ -3,7 +3,6 @@
  * One function per mark; svg_series_draw() at the end chooses. Coordinates are those of the nested
  * <svg> that clips at the frame. */
 #include <math.h>
-#include <string.h>
 
 #include "io/svg_internal.h"
 
@@ -21,8 +20,9 @@ const char *svg_color(const svg_series *s)
     return s->color < 0 ? "#8a8f98" : palette[s->color % SVG_COLORS];
 }
 
-/* Dash pattern of a line: by its mark, and one for each repetition of the colours. */
-const char *svg_dash(const svg_series *s)
+/* Dash pattern of a line, an attribute or "": by its mark, and one for each repetition of the
+ * colours. */
+static const char *dash_of(const svg_series *s)
 {
     static const char *const rounds[] = {"", " stroke-dasharray=\"6 4\"", " stroke-dasharray=\"2 3\"",
                                          " stroke-dasharray=\"9 3 2 3\""};
@@ -69,7 +69,7 @@ static void curve_draw(text *out, const svg_frame *f, const svg_series *s)
 {
     double width = s->width > 0 ? s->width : s->mark == SVG_POLYGON ? 1.2 : 2;
     text_add(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%.3g\" stroke-linejoin=\"round\"%s d=\"",
-             svg_color(s), width, svg_dash(s));
+             svg_color(s), width, dash_of(s));
     path_add(out, f, s);
     text_string(out, "\"/>\n");
 }
@@ -265,8 +265,7 @@ void svg_swatch_draw(text *out, const svg_series *s, double x, double y)
         text_add(out, "<path d=\"M%.1f %.1fh8m-4 0v10m-4 0h8\" fill=\"none\" stroke=\"%s\"/>", x + 5, y - 5,
                  svg_color(s));
     else if (s->mark != SVG_POINTS && s->mark != SVG_HOLLOW)
-        text_add(out, "<path d=\"M%.1f %.1fh18\" stroke=\"%s\" stroke-width=\"2\"%s/>", x, y, svg_color(s),
-                 svg_dash(s));
+        text_add(out, "<path d=\"M%.1f %.1fh18\" stroke=\"%s\" stroke-width=\"2\"%s/>", x, y, svg_color(s), dash_of(s));
     if (s->mark == SVG_HOLLOW)
         text_add(out,
                  "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" class=\"ground\" fill=\"#ffffff\" stroke=\"%s\" "

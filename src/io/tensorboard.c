@@ -18,11 +18,11 @@
 #include "base/file.h"
 #include "io/protobuf.h"
 
-enum { BUCKETS = 30, PATH_ROOM = 4096 };
+enum { BUCKETS = 30, NAME_ROOM = 128 + HOST_NAME_MAX };
 
 struct tb_writer {
-    const folder_handle *in; /* NULL: `name` is an ordinary path */
-    char name[PATH_ROOM];
+    const folder_handle *in;
+    char name[NAME_ROOM];
     text pending;
 };
 
@@ -102,7 +102,7 @@ static void host_name(char *out, size_t size)
             *c = '_';
 }
 
-static berlu_status open_new(tb_writer **out, const folder_handle *in, const char *folder, double wall)
+berlu_status tb_open(tb_writer **out, const folder_handle *in, double wall)
 {
     char host[HOST_NAME_MAX + 1];
     host_name(host, sizeof host);
@@ -111,12 +111,8 @@ static berlu_status open_new(tb_writer **out, const folder_handle *in, const cha
         return berlu_fail_memory(sizeof *w, "a TensorBoard file");
     w->in = in;
     for (int serial = 0; serial < 1000; serial++) { /* a resumed run may start within the same second */
-        int length = snprintf(w->name, sizeof w->name, "%s%sevents.out.tfevents.%010lld.%s.%ld.%d", folder,
-                              *folder ? "/" : "", (long long)wall, host, (long)getpid(), serial);
-        if (length >= (int)sizeof w->name) {
-            free(w);
-            return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
-        }
+        snprintf(w->name, sizeof w->name, "events.out.tfevents.%010lld.%s.%ld.%d", (long long)wall, host,
+                 (long)getpid(), serial);
         if (!file_exists_in(in, w->name))
             break;
     }
@@ -128,16 +124,6 @@ static berlu_status open_new(tb_writer **out, const folder_handle *in, const cha
     }
     *out = w;
     return BERLU_OK;
-}
-
-berlu_status tb_open(tb_writer **out, const char *folder, double wall)
-{
-    return open_new(out, NULL, folder, wall);
-}
-
-berlu_status tb_open_in(tb_writer **out, const folder_handle *in, double wall)
-{
-    return open_new(out, in, "", wall);
 }
 
 void tb_scalar(tb_writer *w, double wall, int64_t step, const char *tag, float value)
@@ -280,7 +266,7 @@ void tb_close(tb_writer *w)
     free(w);
 }
 
-const char *tb_path(const tb_writer *w)
+const char *tb_name(const tb_writer *w)
 {
     return w->name;
 }

@@ -29,12 +29,11 @@ void tb_record_histogram(text *out, double wall, int64_t step, const char *tag, 
 
 /* A file in a folder. Values are collected and appended by tb_flush(). */
 typedef struct tb_writer tb_writer;
-berlu_status tb_open(tb_writer **out, const char *folder, double wall);
-berlu_status tb_open_in(tb_writer **out, const folder_handle *in, double wall); /* the handle outlives the writer */
+berlu_status tb_open(tb_writer **out, const folder_handle *in, double wall); /* the handle outlives the writer */
 void tb_scalar(tb_writer *w, double wall, int64_t step, const char *tag, float value);
 void tb_values(tb_writer *w, double wall, int64_t step, const char *tag, const float *values, size_t count);
-berlu_status tb_flush(tb_writer *w); /* whole records, in one append */
-void tb_close(tb_writer *w);         /* without flushing; NULL is allowed */
-const char *tb_path(const tb_writer *w);
+berlu_status tb_flush(tb_writer *w);     /* whole records, in one append */
+void tb_close(tb_writer *w);             /* without flushing; NULL is allowed */
+const char *tb_name(const tb_writer *w); /* of the file, in its folder */
 
 #endif

@@ -87,9 +87,10 @@ static berlu_status event_check(const reader *r, const yaml_event_t *event)
 
 static berlu_status read_value(reader *r, const yaml_event_t *event, int depth, yaml_item **out);
 
-/* The next event as a key of `map`, whose `last` item so far is given; *done on the map's end. */
+/* An event as a key that `map` does not have yet. */
 static berlu_status read_key(reader *r, const yaml_item *map, const yaml_event_t *event, const char **key)
 {
+    TRY(event_check(r, event));
     if (event->type != YAML_SCALAR_EVENT)
         return fail_at(r, event->start_mark, "a key must be a plain word");
     TRY(text_copy(r, event, key));
@@ -110,8 +111,8 @@ static berlu_status read_children(reader *r, yaml_item *parent, int depth)
         const char *key = NULL;
         TRY(next_event(r, &event));
         int done = event.type == end;
-        berlu_status status = done ? BERLU_OK : event_check(r, &event);
-        if (status == BERLU_OK && !done && parent->kind == YAML_MAP) {
+        berlu_status status = BERLU_OK;
+        if (!done && parent->kind == YAML_MAP) {
             status = read_key(r, parent, &event, &key);
             yaml_event_delete(&event);
             if (status != BERLU_OK || (status = next_event(r, &event)) != BERLU_OK)

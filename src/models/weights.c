@@ -2,7 +2,7 @@
  *
  * Reading has two halves: match() finds the tensor of every parameter and refuses the file unless
  * every name, shape and type fits and no tensor remains; only then values are set. Read
- * weights_load(). */
+ * weights_load_path(). */
 #include "models/weights.h"
 
 #include <stdio.h>
@@ -226,11 +226,6 @@ done:
     return status;
 }
 
-berlu_status weights_load(engine *e, const safetensors *file)
-{
-    return take(e, file, NULL);
-}
-
 berlu_status weights_begin(engine *e, const safetensors *file, weights_begun *out)
 {
     *out = (weights_begun){0};
@@ -242,7 +237,7 @@ berlu_status weights_load_path(engine *e, const char *path)
     safetensors *file = NULL;
     berlu_status status = safetensors_open(&file, path);
     if (status == BERLU_OK)
-        status = weights_load(e, file);
+        status = take(e, file, NULL);
     safetensors_close(file);
     return status;
 }

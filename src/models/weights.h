@@ -32,13 +32,13 @@ berlu_status weights_fill(engine *e);
 /* Reads every parameter from the file by name. Missing, extra, misshapen and wrongly typed tensors
  * are refused, each by name. Shapes are compared without trailing ones, so a 1x1 convolution reads
  * a linear layer's weight; torch's `act.weight` is read as prelu's `act.alpha`. */
-berlu_status weights_load(engine *e, const safetensors *file);
 berlu_status weights_load_path(engine *e, const char *path);
 
 /* Reads what fits, to go on from it: the weights of another task, of timm, of another activation.
  * A head for another number of classes, or none, is left as it is in the engine, and so are
  * activation parameters that the file has not; those of the file that the network has not are
- * passed over. Everything else must fit as for weights_load(). */
+ * passed over. Everything else must fit as for
+ * weights_load_path(). */
 typedef struct weights_begun {
     int taken;        /* parameters set */
     int new_head;     /* the head was left as it is */

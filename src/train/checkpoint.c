@@ -14,7 +14,6 @@
 
 #include "base/file.h"
 #include "io/safetensors.h"
-#include "models/weights.h"
 #include "train/checkpoint_files.h"
 #include "train/checkpoint_sums.h"
 

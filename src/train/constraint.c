@@ -136,12 +136,6 @@ berlu_status constraint_idle(const char *rules, const char *const *acts, size_t 
     return BERLU_OK;
 }
 
-interval constraint_of(const constraint *c, const char *parameter)
-{
-    interval *found = interval_named((constraint *)c, parameter);
-    return found ? *found : everything;
-}
-
 /* Rounds the ends inwards to floats: the float below 0.7 violates a lower bound of 0.7. An interval
  * without any float gets those nearest to it. */
 static void ends_round(interval i, float *low, float *high)
@@ -156,9 +150,10 @@ static void ends_round(interval i, float *low, float *high)
 int constraint_bounds(const constraint *c, engine_bound out[3])
 {
     static const char *const names[] = {"alpha", "eps", "beta"};
+    const interval all[] = {c->alpha, c->eps, c->beta};
     int count = 0;
     for (size_t i = 0; i < COUNT(names); i++) {
-        interval bounds = constraint_of(c, names[i]);
+        interval bounds = all[i];
         if (bounds.low > -INFINITY || bounds.high < INFINITY) {
             out[count].parameter = names[i];
             ends_round(bounds, &out[count].low, &out[count].high);

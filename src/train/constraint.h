@@ -29,11 +29,8 @@ berlu_status constraint_parse(constraint *out, const char *rules);
  * activations that learn nothing, and texts that are no activation. */
 berlu_status constraint_idle(const char *rules, const char *const *acts, size_t count);
 
-/* The interval of the parameter named ("alpha", "eps", ...); unbounded without a rule. */
-interval constraint_of(const constraint *c, const char *parameter);
-
-/* The same for the engine: ends as floats, rounded inwards. Returns how many of the three are
- * bounded. */
+/* The rules for the engine: ends as floats, rounded inwards. Returns how many of the three
+ * parameters are bounded. */
 int constraint_bounds(const constraint *c, engine_bound out[3]);
 
 #endif

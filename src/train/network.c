@@ -65,11 +65,11 @@ int network_hold_algorithms(const train_settings *s)
 
 berlu_status network_device(engine_options *out, const train_settings *s)
 {
-    static const char *const precisions[] = {"bf16", "tf32", "f32"}, *const residuals[] = {"bf16", "f32"};
     if (s->device == RECIPE_CPU)
         return backend_find(&out->backend, "cpu");
-    out->opening = (device_options){
-        .precision = precisions[s->precision], .residual = residuals[s->residual], .algorithms = algorithms_of(s)};
+    out->opening = (device_options){.precision = precision_names[s->precision],
+                                    .residual = residual_names[s->residual],
+                                    .algorithms = algorithms_of(s)};
     return backend_find(&out->backend, "cuda");
 }
 

@@ -14,7 +14,6 @@
 
 static const char *const layer_or_channel[] = {"layer", "channel", NULL};
 static const char *const optimizers[] = {"adamw", "sgd", NULL};
-static const char *const augments[] = {"none", "crop-flip", "deit", "convnext", NULL};
 static const char *const normalizations[] = {"own", "imagenet", "customary", NULL};
 static const char *const interpolations[] = {"bicubic", "bilinear", "random", NULL};
 static const char *const eval_crops[] = {"auto", "center", "squash", NULL};
@@ -23,9 +22,10 @@ static const char *const label_kinds[] = {"fine", "coarse", NULL};
 static const char *const distillations[] = {"none", "hard", "soft", NULL};
 static const char *const keeps[] = {"input", "both", "output", NULL};
 static const char *const devices[] = {"cpu", "cuda", NULL};
-static const char *const precisions[] = {"bf16", "tf32", "f32", NULL};
 static const char *const data_places[] = {"auto", "host", "device", NULL};
-static const char *const residuals[] = {"bf16", "f32", NULL};
+
+const char *const precision_names[] = {"bf16", "tf32", "f32", NULL};
+const char *const residual_names[] = {"bf16", "f32", NULL};
 
 #define ROW(key, option, kind, value, least, most, choices, unit, help, role)                                          \
     {#key, option, SETTING_##kind, offsetof(train_settings, key), value, least, most, choices,                         \

@@ -113,7 +113,8 @@ static inline int setting_may_differ(const setting *row) /* on a resume */
 
 extern const setting train_settings_table[];
 extern const size_t train_settings_count;
-extern const char *const recipe_names[]; /* paper, deit, convnext, plain, NULL */
+extern const char *const recipe_names[];                             /* paper, deit, convnext, plain, NULL */
+extern const char *const precision_names[], *const residual_names[]; /* dtypes, as devices know them; NULL-terminated */
 
 void recipe_init(train_settings *s);
 void recipe_free(train_settings *s);

@@ -228,44 +228,53 @@ done:
     return BERLU_OK;
 }
 
+static berlu_status root_take(train_settings *settings, run_facts *facts, const json_t *root, const char *path)
+{
+    run_facts found;
+    TRY(facts_take(&found, root, path));
+    if (settings)
+        TRY(settings_take(settings, root, path));
+    if (facts)
+        *facts = found;
+    return BERLU_OK;
+}
+
 berlu_status run_json_parse(train_settings *settings, run_facts *facts, const char *bytes, size_t count,
                             const char *path)
 {
-    run_facts found;
     json_t *root;
     TRY(json_parse(&root, bytes, count, path, NULL));
-    berlu_status status;
-    TRY_DONE(facts_take(&found, root, path));
-    if (settings)
-        TRY_DONE(settings_take(settings, root, path));
-    if (facts)
-        *facts = found;
-done:
+    berlu_status status = root_take(settings, facts, root, path);
     json_decref(root);
+    return status;
+}
+
+berlu_status run_json_load(json_t **out, const char *path)
+{
+    char *bytes;
+    size_t count;
+    *out = NULL;
+    TRY(file_read_all(&bytes, &count, path, JSON_LIMIT));
+    berlu_status status = json_parse(out, bytes, count, path, NULL);
+    free(bytes);
     return status;
 }
 
 berlu_status run_json_read(train_settings *settings, run_facts *facts, const char *path)
 {
-    char *bytes;
-    size_t count;
-    berlu_status status = file_read_all(&bytes, &count, path, JSON_LIMIT);
-    if (status != BERLU_OK)
-        return status;
-    status = run_json_parse(settings, facts, bytes, count, path);
-    free(bytes);
+    json_t *root;
+    TRY(run_json_load(&root, path));
+    berlu_status status = root_take(settings, facts, root, path);
+    json_decref(root);
     return status;
 }
 
 berlu_status run_json_classes(const char ***names, size_t *count, arena *memory, const char *path)
 {
-    char *bytes;
-    size_t length;
-    json_t *root = NULL;
+    json_t *root;
+    berlu_status status = BERLU_OK;
     *names = NULL, *count = 0;
-    TRY(file_read_all(&bytes, &length, path, JSON_LIMIT));
-    berlu_status status;
-    TRY_DONE(json_parse(&root, bytes, length, path, NULL));
+    TRY(run_json_load(&root, path));
     const json_t *list = json_object_get(json_object_get(root, "data"), "class_names");
     if (!json_array_size(list))
         goto done;
@@ -279,20 +288,16 @@ berlu_status run_json_classes(const char ***names, size_t *count, arena *memory,
     status = *names ? BERLU_OK : BERLU_ERR_MEMORY;
 done:
     json_decref(root);
-    free(bytes);
     return status;
 }
 
 int run_json_knew(const char *path, const char *hash)
 {
-    char *bytes;
-    size_t count, i;
-    json_t *record;
+    size_t i;
+    json_t *root, *record;
     int found = 0;
-    if (file_read_all(&bytes, &count, path, JSON_LIMIT) != BERLU_OK)
+    if (run_json_load(&root, path) != BERLU_OK)
         return 0;
-    json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, NULL);
-    free(bytes);
     json_array_foreach(json_object_get(root, "history"), i, record)
     {
         const char *there = json_string_value(json_object_get(record, "settings_hash"));

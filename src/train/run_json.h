@@ -51,6 +51,9 @@ berlu_status run_json_parse(train_settings *settings, run_facts *facts, const ch
                             const char *path);
 berlu_status run_json_read(train_settings *settings, run_facts *facts, const char *path);
 
+/* The whole document; json_decref() it. */
+berlu_status run_json_load(json_t **out, const char *path);
+
 /* The names of the classes that the run was trained on; NULL where the record has none. */
 berlu_status run_json_classes(const char ***names, size_t *count, arena *memory, const char *path);
 

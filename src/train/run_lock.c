@@ -14,14 +14,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "io/json_parse.h"
 
 enum { RECORD = 256, POLL_NS = 100000000 };
 
 const char *const run_state_names[RUN_STATES] = {"waiting", "running", "stopped", "done", "failed"};
 
-int run_record_parse(run_record *out, const char *bytes, size_t count)
+/* Parses a lock file: 1; 0 for a damaged one, -1 without memory to read it, both with an empty
+ * record. */
+static int record_parse(run_record *out, const char *bytes, size_t count)
 {
     json_t *root;
     *out = (run_record){0};
@@ -52,7 +53,7 @@ static berlu_status record_read(run_record *out, int fd)
 {
     char bytes[RECORD + 1];
     ssize_t got = pread(fd, bytes, RECORD, 0);
-    return run_record_parse(out, bytes, got > 0 ? (size_t)got : 0) < 0 ? berlu_fail_memory(RECORD, "lock") : BERLU_OK;
+    return record_parse(out, bytes, got > 0 ? (size_t)got : 0) < 0 ? berlu_fail_memory(RECORD, "lock") : BERLU_OK;
 }
 
 /* ---- the lock -------------------------------------------------------------------------------- */

@@ -50,8 +50,4 @@ berlu_status run_lock_write(run_lock *lock, const folder_handle *run);
  * (berlu 0.1.0) has an empty record. */
 berlu_status run_record_read(run_record *out, int *held, const char *run);
 
-/* Parses a lock file: 1; 0 for a damaged one, -1 without memory to read it, both with an empty
- * record. */
-int run_record_parse(run_record *out, const char *bytes, size_t count);
-
 #endif

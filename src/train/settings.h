@@ -8,6 +8,7 @@
 #ifndef TRAIN_SETTINGS_H
 #define TRAIN_SETTINGS_H
 
+#include "data/augment.h"
 #include "models/models.h"
 
 /* clang-format off */
@@ -56,7 +57,7 @@
     _(batch, "batch", COUNT, "1024", 1, 1e7, NULL, "N", "images per pass", FIXED) \
     _(accumulate, "accumulate", COUNT, "1", 1, 1e6, NULL, "N", "passes per update", FIXED) \
     _(eval_batch, "eval-batch", COUNT, "100", 1, 1e7, NULL, "N", "images per pass of an evaluation; on cuda 1024", FIXED) \
-    _(augment, "augment", CHOICE, "none", 0, 0, augments, "none|crop-flip|deit|convnext", "what is done to training images", FIXED) \
+    _(augment, "augment", CHOICE, "none", 0, 0, augment_names, "none|crop-flip|deit|convnext", "what is done to training images", FIXED) \
     _(jitter, "jitter", REAL, "0", 0, 100, NULL, "X", "colour jitter: brightness, contrast and saturation by up to this share", FIXED) \
     _(hue, "hue", REAL, "0", 0, 0.5, NULL, "X", "colour jitter: hue by up to this share of the circle", FIXED) \
     _(interpolation, "interpolation", CHOICE, "bicubic", 0, 0, interpolations, "bicubic|bilinear|random", "of resizing and turning; random: by coin in training, bicubic in evaluation", FIXED) \
@@ -96,8 +97,8 @@
     _(keep, "keep", CHOICE, "input", 0, 0, keeps, "input|both|output", "what an activation keeps for the backward pass", FIXED) \
     _(recompute_attention, "recompute-attention", FLAG, "0", 0, 1, NULL, NULL, "the backward pass recomputes the output of attention: less memory, more time", LATER) \
     _(device, "device", CHOICE, "cpu", 0, 0, devices, "cpu|cuda", "where the network runs", FIXED) \
-    _(precision, "precision", CHOICE, "bf16", 0, 0, precisions, "bf16|tf32|f32", "of products on cuda; the CPU computes in f32", LATER) \
-    _(residual, "residual", CHOICE, "bf16", 0, 0, residuals, "bf16|f32", "dtype of the residual stream with precision bf16", LATER) \
+    _(precision, "precision", CHOICE, "bf16", 0, 0, precision_names, "bf16|tf32|f32", "of products on cuda; the CPU computes in f32", LATER) \
+    _(residual, "residual", CHOICE, "bf16", 0, 0, residual_names, "bf16|f32", "dtype of the residual stream with precision bf16", LATER) \
     _(algorithms, "algorithms", TEXT, "", 0, 0, NULL, "FILE", "cuda: file of product algorithms, or first, or new", FREE) \
     _(data_on, "data-on", CHOICE, "auto", 0, 0, data_places, "auto|host|device", "where images lie; auto: on the GPU as bytes where the set fits and nothing resizes or recolours it", FREE) \
     _(threads, "threads", COUNT, "0", 0, 4096, NULL, "N", "0: as many as cores", FREE) \

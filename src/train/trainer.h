@@ -72,8 +72,8 @@ typedef struct train_data {
  * result, data included (settings_hash.h). No memory for a network is allocated.
  *
  * data          what an earlier call opened for settings of the same data, or {0}: opening and
- *               hashing take most of the time. Afterwards it holds the data of these settings,
- *               after a failure nothing; close it at the end.
+ *               hashing take most of the time. Afterwards it holds the data of these settings
+ *               or nothing; close it at the end.
  * teacher_hash  identifies a teacher that is not trained yet; NULL: the hash of its weights. */
 berlu_status train_canonical(text *out, const train_settings *s, train_data *data, const char *teacher_hash);
 void train_data_close(train_data *data);

@@ -2,7 +2,6 @@
  *
  * Shown before training and by --dry-run: network, data, recipe, memory, what the user gave. Values
  * are formatted as in run.json. */
-#include <string.h>
 
 #include "train/trainer_internal.h"
 

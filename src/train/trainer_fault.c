@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file_in.h"
 #include "train/finite.h"
 #include "train/trainer_internal.h"
 

@@ -5,7 +5,6 @@
  * useless. memory_check() compares what a run needs of the host's memory with what is free,
  * memory_advice() extends the message of this failure, or of a failed allocation, by both and the
  * largest batch that fits; a plan allocates nothing, so any batch can be tried. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

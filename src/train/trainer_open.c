@@ -213,12 +213,9 @@ berlu_status train_canonical(text *out, const train_settings *s, train_data *dat
     TRY_DONE(trainer_identify(t));
     text_string(out, t->settings_text.data);
 done:
-    loader_close(t->test); /* before the data, which the caller keeps */
-    loader_close(t->batches);
     *data = (train_data){.source = t->data, .classes = (size_t)t->classes};
     memcpy(data->hash, t->data_hash, sizeof data->hash);
-    t->test = t->batches = NULL;
-    t->data = NULL;
+    t->data = NULL; /* the caller keeps it */
     trainer_close(t);
     return status == BERLU_OK ? text_status(out) : status;
 }

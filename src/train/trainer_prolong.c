@@ -6,14 +6,11 @@
  * settings is accepted if the hash of its settings is in that history. A learning rate that decays
  * over the run has already decayed: the longer schedule continues from the epoch reached, which
  * differs from a single longer run, and prolong_warn() says so. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "io/json_parse.h"
 #include "train/trainer_internal.h"
-
-enum { JSON_LIMIT = 16 << 20 };
 
 berlu_status prolong_text(const trainer *t, text *out)
 {
@@ -45,17 +42,6 @@ berlu_status prolong_check(trainer *t)
     return status;
 }
 
-static berlu_status record_read(json_t **out, const char *run)
-{
-    char path[RUN_PATH + 16], *bytes;
-    size_t count;
-    snprintf(path, sizeof path, "%s/run.json", run);
-    TRY(file_read_all(&bytes, &count, path, JSON_LIMIT));
-    berlu_status status = json_parse(out, bytes, count, path, NULL);
-    free(bytes);
-    return status;
-}
-
 /* Returns the history with the current record, less its own history, appended. */
 static json_t *history_with(json_t *root)
 {
@@ -71,8 +57,10 @@ static json_t *history_with(json_t *root)
 
 berlu_status prolong_history(const trainer *t, text *out)
 {
-    json_t *root = NULL;
-    TRY(record_read(&root, t->run.path));
+    char path[RUN_PATH + 16];
+    json_t *root;
+    snprintf(path, sizeof path, "%s/run.json", t->run.path);
+    TRY(run_json_load(&root, path));
     json_t *list = history_with(root);
     char *words = list ? json_dumps(list, JSON_COMPACT) : NULL;
     if (words)

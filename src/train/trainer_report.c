@@ -14,7 +14,6 @@
 #include "base/crc32c.h"
 #include "base/file_in.h"
 #include "io/csv.h"
-#include "train/finite.h"
 #include "train/trainer_internal.h"
 
 uint64_t report_peak_bytes(void)
@@ -161,7 +160,7 @@ berlu_status report_start(trainer *t, int fresh)
 {
     TRY(fresh ? metrics_create(t) : metrics_resume(t));
     TRY(timing_begin(t, fresh));
-    return tb_open_in(&t->tb, &t->run.folder, clock_wall_seconds());
+    return tb_open(&t->tb, &t->run.folder, clock_wall_seconds());
 }
 
 static void events_add(trainer *t, const metrics_row *row)

@@ -28,6 +28,7 @@ struct saver {
     train_state state;    /* owns its site_metrics */
     kept_failure failure; /* written by the thread, as the next */
     char warning[512];
+    int warned; /* checkpoint_store.warned, of all its checkpoints */
 };
 
 berlu_status trainer_saver_open(trainer *t, const engine_options *like)
@@ -77,9 +78,11 @@ static berlu_status snapshot_write(saver *s)
     berlu_log log = {.write = warning_keep, .context = s};
     checkpoint_store store = s->t->store;
     store.log = &log;
+    store.warned |= s->warned;
     TRY(engine_snapshot_put(s->copy, s->t->train, s->snapshot));
     TRY(report_state_finite(s->t, s->copy, s->state.updates));
     berlu_status status = checkpoint_save(&store, s->copy, &s->state);
+    s->warned = store.warned;
     return status == BERLU_OK ? status : report_not_saved(s->t, status);
 }
 

@@ -56,6 +56,8 @@ static void sizes_that_overflow_are_refused_with_a_sentence(void **state)
     assert_non_null(strstr(berlu_last_error(), "do not fit"));
     assert_null(arena_alloc(&a, SIZE_MAX - 8, 16));
     assert_null(arena_alloc(&a, SIZE_MAX / 2 + 1, 16));
+    for (size_t less = 0; less < 100; less++) /* the block's header does not make the sum wrap either */
+        assert_null(arena_alloc(&a, SIZE_MAX - less, 1));
     assert_null(memory_aligned(SIZE_MAX - 3, "a test"));
     assert_non_null(strstr(berlu_last_error(), "a test: no memory"));
     assert_null(a.blocks);

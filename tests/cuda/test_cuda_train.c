@@ -378,6 +378,34 @@ static void checkpoints_need_no_thread(void **state)
     }
 }
 
+/* Every checkpoint tries again to remove what an earlier one could not, and one line of the log is
+ * enough. Folders nested so deep are refused, by root too. */
+static void an_old_folder_that_stays_is_reported_once(void **state)
+{
+    (void)state;
+    char run[FOLDER_PATH], place[FOLDER_PATH], *log = NULL;
+    train_settings s;
+    trainer *t = NULL;
+    tiny_settings(&s, run_place(run, "cuda-old-folder"), on_gpu);
+    s.checkpoint_every = 1;
+    assert_int_equal(trainer_open(&t, &s, NULL), BERLU_OK);
+    assert_int_equal(trainer_start(t, 0), BERLU_OK);
+    folder_path(place, run, "checkpoints/.old-step-00000009");
+    for (int depth = 0; depth < 70; depth++)
+        strcat(place, "/d");
+    assert_int_equal(folder_make(place), BERLU_OK);
+    assert_int_equal(trainer_run(t, NULL), BERLU_OK);
+    trainer_close(t);
+    recipe_free(&s);
+    place[strlen(place) - 2 * 20] = 0; /* what the next run of this test can remove */
+    assert_int_equal(folder_remove(place), BERLU_OK);
+    assert_int_equal(file_read_all(&log, NULL, folder_path(place, run, "log.txt"), 1 << 20), BERLU_OK);
+    const char *first = strstr(log, "will try again");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "will try again"));
+    free(log);
+}
+
 /* A step is launched, then captured, then replayed; a stop may come in any of them. */
 static void a_stop_while_steps_are_captured_loses_nothing(void **state)
 {
@@ -432,6 +460,7 @@ int main(void)
         cmocka_unit_test_setup(memory_that_others_took_meanwhile_ends_the_run_and_loses_nothing, machine_new),
         cmocka_unit_test_setup(a_run_that_does_not_fit_says_so_before_it_takes_memory, machine_new),
         cmocka_unit_test_setup(checkpoints_need_no_thread, machine_new),
+        cmocka_unit_test_setup(an_old_folder_that_stays_is_reported_once, machine_new),
         cmocka_unit_test_setup(a_stop_while_steps_are_captured_loses_nothing, machine_new),
         cmocka_unit_test_setup(any_batch_trains_as_on_the_cpu, machine_new),
     };

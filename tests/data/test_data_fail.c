@@ -77,6 +77,26 @@ static void a_folder_that_cannot_be_listed_is_no_smaller_set(void **state)
     assert_int_equal(status, BERLU_ERR_IO); /* no fault of the folder */
 }
 
+static void a_limit_of_open_files_breaks_no_image(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], first[FOLDER_PATH];
+    small_folder(folder, "fail_many");
+    const char *paths[] = {folder_path(first, folder, "train/a/0.png")};
+    data_source *s = NULL, *files = NULL;
+    image out = {0};
+    assert_ok(data_open(&s, folder, NULL));
+    fail_after(FAIL_MANY, 1);
+    assert_int_equal(data_read(s, DATA_TRAIN, 0, NULL, &out), BERLU_ERR_IO);
+    assert_true(fail_hit());
+    assert_non_null(strstr(berlu_last_error(), "train/a/0.png: cannot be read: "));
+    fail_after(FAIL_MANY, 1);
+    assert_int_equal(data_open_files(&files, paths, 1, data_describe(s)), BERLU_ERR_IO);
+    assert_true(fail_hit());
+    image_free(&out);
+    data_close(s);
+}
+
 static void opening_files_survives_each_failing_call(void **state)
 {
     (void)state;
@@ -288,6 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening_any_kind_survives_the_failure_of_each_allocation),
         cmocka_unit_test(a_folder_that_cannot_be_listed_is_no_smaller_set),
+        cmocka_unit_test(a_limit_of_open_files_breaks_no_image),
         cmocka_unit_test(opening_files_survives_each_failing_call),
         cmocka_unit_test(opening_a_folder_survives_each_failing_file_call),
         cmocka_unit_test(loading_survives_the_failure_of_each_allocation),

@@ -71,8 +71,10 @@ static void a_histogram_counts_every_finite_value_once(void **state)
     (void)state;
     char folder[FOLDER_PATH];
     folder_fresh(folder, "tensorboard-histogram");
+    folder_handle in;
     tb_writer *w;
-    assert_int_equal(tb_open(&w, folder, 1700000000.0), BERLU_OK);
+    assert_int_equal(folder_hold(&in, folder), BERLU_OK);
+    assert_int_equal(tb_open(&w, &in, 1700000000.0), BERLU_OK);
     float values[100];
     for (int i = 0; i < 100; i++)
         values[i] = (float)i - 50;
@@ -81,7 +83,8 @@ static void a_histogram_counts_every_finite_value_once(void **state)
     assert_int_equal(tb_flush(w), BERLU_OK);
     unsigned char *bytes = NULL;
     size_t size = 0;
-    assert_int_equal(file_in_all(&bytes, &size, tb_path(w)), BERLU_OK);
+    char path[FOLDER_PATH];
+    assert_int_equal(file_in_all(&bytes, &size, folder_path(path, folder, tb_name(w))), BERLU_OK);
     assert_int_equal(records_in(bytes, size), 2);
     double counts[30], total = 0, num; /* the last field: 30 packed doubles, then the record's checksum */
     memcpy(counts, bytes + size - 4 - sizeof counts, sizeof counts);
@@ -97,6 +100,7 @@ static void a_histogram_counts_every_finite_value_once(void **state)
     assert_true(num == 99);
     free(bytes);
     tb_close(w);
+    folder_release(&in);
     assert_int_equal(folder_remove(folder), BERLU_OK);
 }
 
@@ -113,24 +117,31 @@ static void a_second_writer_in_the_same_second_takes_another_name(void **state)
     (void)state;
     char folder[FOLDER_PATH];
     folder_fresh(folder, "tensorboard-second");
+    folder_handle in;
     tb_writer *one, *two;
-    assert_int_equal(tb_open(&one, folder, 1700000000.0), BERLU_OK);
-    assert_int_equal(tb_open(&two, folder, 1700000000.0), BERLU_OK);
-    assert_string_not_equal(tb_path(one), tb_path(two));
-    assert_non_null(strstr(tb_path(one), "/events.out.tfevents.1700000000."));
+    assert_int_equal(folder_hold(&in, folder), BERLU_OK);
+    assert_int_equal(tb_open(&one, &in, 1700000000.0), BERLU_OK);
+    assert_int_equal(tb_open(&two, &in, 1700000000.0), BERLU_OK);
+    assert_string_not_equal(tb_name(one), tb_name(two));
+    assert_ptr_equal(strstr(tb_name(one), "events.out.tfevents.1700000000."), tb_name(one));
     tb_close(one);
     tb_close(two);
+    folder_release(&in);
     assert_int_equal(folder_remove(folder), BERLU_OK);
 }
 
 static void a_folder_that_is_not_there_is_an_error_with_its_name(void **state)
 {
     (void)state;
-    char folder[FOLDER_PATH], missing[FOLDER_PATH];
+    char folder[FOLDER_PATH];
+    folder_handle in;
     tb_writer *w;
     folder_fresh(folder, "tensorboard-missing");
-    assert_int_equal(tb_open(&w, folder_path(missing, folder, "no-such-folder-of-berlu"), 1), BERLU_ERR_IO);
-    assert_non_null(strstr(berlu_last_error(), "no-such-folder-of-berlu"));
+    assert_int_equal(folder_hold(&in, folder), BERLU_OK);
+    assert_int_equal(folder_remove(folder), BERLU_OK);
+    assert_int_equal(tb_open(&w, &in, 1), BERLU_ERR_IO);
+    assert_non_null(strstr(berlu_last_error(), "tensorboard-missing"));
+    folder_release(&in);
 }
 
 int main(void)

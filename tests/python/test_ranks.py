@@ -2,8 +2,6 @@
 SPDX-License-Identifier: MIT"""
 
 import gc
-import os
-import sys
 import tempfile
 import unittest
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import warnings
 
 import torch
 from torch import nn

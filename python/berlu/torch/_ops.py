@@ -24,7 +24,7 @@ import torch
 
 from .._lib import Error
 from . import _bridge
-from ._form import Form, Number
+from ._form import Number
 from ._forms import Site, site_of
 
 Tensor = torch.Tensor
