@@ -96,7 +96,7 @@ template <int SUMS, slope_of FROM> struct slope_finish {
                 ((uint4 *)job.act.y)[at] = y;
         }
     }
-    /* Short and long forms as in values_beside(). */
+    /* Short and long forms as in values_beside(); there is no long one from the output. */
     __device__ __forceinline__ void elements(uint4 &du, uint4 &y, uint4 x, const float *dy, float *column)
     {
         if (SHORT_FORM(FROM, k)) {
@@ -113,7 +113,7 @@ template <int SUMS, slope_of FROM> struct slope_finish {
 #pragma unroll 1
         for (int j = 0; j < WIDTH; j++) {
             d[j] = slope_estimate<SUMS, FROM>(v[j], d[j], k, sum);
-            v[j] = FROM == FROM_X ? value_estimate<false>(v[j], k) : v[j];
+            v[j] = value_estimate<false>(v[j], k);
         }
 #pragma unroll
         for (int j = 0; j < WIDTH; j++)

@@ -37,8 +37,7 @@ berlu_status weights_load_path(engine *e, const char *path);
 /* Reads what fits, to go on from it: the weights of another task, of timm, of another activation.
  * A head for another number of classes, or none, is left as it is in the engine, and so are
  * activation parameters that the file has not; those of the file that the network has not are
- * passed over. Everything else must fit as for
- * weights_load_path(). */
+ * passed over. Everything else must fit as for weights_load_path(). */
 typedef struct weights_begun {
     int taken;        /* parameters set */
     int new_head;     /* the head was left as it is */

@@ -17,7 +17,7 @@
 namespace
 {
 
-enum { INPUTS = 65536, THREADS = 256, BY_ALPHA = 2, FROM_OUTPUT, ALPHA_FROM_OUTPUT };
+enum { INPUTS = 65536, THREADS = 256, BY_ALPHA = 2, FROM_OUTPUT, PARAMS_FROM_OUTPUT };
 
 /* Above 1: not enclosed, or NaN for a number. A NaN end makes the kernels compute, unless both
  * are. */
@@ -53,18 +53,23 @@ __device__ float alpha_distance(float x, const act_consts &k)
 }
 
 /* From y: the slope encloses, and the terms of the gradient of alpha are within 2^-19, which is a
- * 64th of the bound of estimates. A term of the formula has 2 ulp of eps itself. */
-__device__ float from_output_distance(float y, const act_consts &k, int alpha)
+ * 64th of the bound of estimates. A term of the formula has 2 ulp of eps itself. Estimates hold for
+ * every alpha above 0. */
+__device__ float from_output_distance(float y, const act_consts &k, int params, int estimate)
 {
-#if ACT_FROM_OUTPUT && ACT_PARAMS
-    if (!QUICK_FITS(&k))
-        return 0.0f; /* the kernels then use the formula */
+#if QUICK_FROM_OUTPUT
+    if (estimate ? !(k.alpha > 0) : !QUICK_FITS(&k))
+        return 0.0f; /* the kernels then use the formula, or are not called */
     guess g = quick_slope_from_output(y, k);
-    if (!alpha)
-        return distance(y, act_slope_from_output(y, &k), g);
-    float exact[ACT_PARAMS];
+    if (!params)
+        return estimate ? estimate_distance(act_slope_from_output(y, &k), estimate_slope_from_output(y, k), 0x1p-16)
+                        : distance(y, act_slope_from_output(y, &k), g);
+    float exact[ACT_PARAMS], got[ACT_PARAMS];
     act_param_slopes_from_output(y, &k, exact);
-    return 64.0f * estimate_distance(exact[0], quick_alpha_from_output(y, g.near, k), 0x1p-30);
+    if (!estimate)
+        return 64.0f * estimate_distance(exact[0], quick_alpha_from_output(y, g.near, k), 0x1p-30);
+    estimate_param_slopes_from_output(y, k, got);
+    return fmaxf(estimate_distance(exact[0], got[0], 0x1p-27), estimate_distance(exact[1], got[1], 0x1p-16));
 #else
     return 0.0f;
 #endif
@@ -78,7 +83,7 @@ __global__ void check(float *out, float alpha, int dtype, int slope, int estimat
     const act_consts k = act_prepare(params, &shape);
     float x = load_one(&bits, dtype, 0);
     if (slope >= FROM_OUTPUT)
-        out[bits] = QUICK_FROM_OUTPUT ? from_output_distance(x, k, slope == ALPHA_FROM_OUTPUT) : 0.0f;
+        out[bits] = from_output_distance(x, k, slope == PARAMS_FROM_OUTPUT, estimate);
     else if (slope == BY_ALPHA)
         out[bits] = ACT_PARAMS && estimate ? alpha_distance(x, k) : 0.0f;
     else if (estimate)

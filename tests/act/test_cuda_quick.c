@@ -48,7 +48,7 @@ static float worst_share(size_t i, int slope, int estimate)
 
 static void shares_print(int estimate)
 {
-    static const char *const names[] = {"value", "slope", "by alpha", "slope from output", "by alpha from output"};
+    static const char *const names[] = {"value", "slope", "by alpha", "slope from output", "parameters from output"};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         for (int slope = 0; slope < 5; slope++)
             print_message("%-10s %s: at most %.2f of the bound\n", all[i].name, names[slope],

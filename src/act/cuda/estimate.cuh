@@ -94,8 +94,8 @@ static __device__ __forceinline__ void estimate_param_slopes(float x, const act_
 
 #if defined(ACT_FORMULAS_BERLU_H)
 
-/* For every alpha > 0: the root is held between the slopes themselves, whose squares may be too
- * small or too large. */
+/* For every alpha above 0, unlike quick_slope_from_output(): the root is held between the slopes
+ * themselves, because their squares may be too small or too large. */
 static __device__ __forceinline__ float estimate_slope_from_output(float y, const act_consts &k)
 {
     float root = quick_root(quick_max(berlu_slope_squared(y, &k), 0.0f));
