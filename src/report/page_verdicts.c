@@ -233,8 +233,9 @@ void beside_write(text *out, const page_parts *p)
     if (table_rows(&p->tables->aa)) {
         table_html(&p->tables->aa, out);
         text_string(out,
-                    "<p class=\"soft\">With equal seeds the two differ in last bits only, with disjoint seeds as any "
-                    "two runs do: intervals should hold 0.</p>\n");
+                    "<p class=\"soft\">With disjoint seeds the two differ as any two runs do, so intervals should hold "
+                    "0. With equal seeds they differ by rounding at most; identical: pairs that are right about the "
+                    "same test images.</p>\n");
     }
     text_string(out, "<details><summary>More of each cell: test-image deviation, best epoch, loss, speed</summary>\n");
     table_html_part(&p->tables->cells, out,

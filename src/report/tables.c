@@ -43,7 +43,7 @@ static const char *const hypothesis_columns[] = {"study",       "hypothesis", "v
 static const char *const run_columns[] = {"study",  "cell",    "seed",    "key",       "state",
                                           "top1",   "top5",    "loss",    "device",    "version",
                                           "commit", "message", "command", "sharpness", "eigenvalue"};
-static const char *const aa_columns[] = {"study", "seeds", "n", "difference", "low", "high", "p"};
+static const char *const aa_columns[] = {"study", "seeds", "n", "difference", "low", "high", "p", "identical"};
 static const char *const machine_columns[] = {"version", "commit", "device", "host", "data", "data_sha256", "runs"};
 
 /* ---- claims ---------------------------------------------------------------------------------- */

@@ -159,6 +159,33 @@ static void page_and_files_carry_the_numbers_of_the_csv(void **state)
     free(tex);
 }
 
+/* elu and celu have the same values; of five pairs one is right about other images. */
+static void pairs_of_one_function_are_counted_where_all_answers_are_the_same(void **state)
+{
+    (void)state;
+    static unsigned char answers[5] = {1, 2, 4, 8, 16}, other = 3;
+    store_contents contents;
+    report r;
+    csv_table t;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    folder_fresh(folder, "report_pairs");
+    synthetic_make(&contents, &paper_like);
+    for (size_t c = 0; c < contents.studies[0].cell_count; c++)
+        for (size_t i = 0; i < contents.studies[0].cells[c].count; i++) {
+            store_result *run = &contents.studies[0].cells[c].runs[i];
+            run->correct = strcmp(seven[c].act, "celu") == 0 && i == 2 ? &other : &answers[i];
+            run->correct_bytes = 1;
+        }
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_CSV), BERLU_OK);
+    assert_int_equal(csv_read(&t, folder_path(path, folder, "aa.csv")), BERLU_OK);
+    assert_true(csv_number(&t, 0, csv_column(&t, "identical")) == 4);
+    assert_string_equal(csv_cell(&t, 1, csv_column(&t, "identical")), "");
+    csv_free(&t);
+    report_free(&r);
+    store_contents_free(&contents);
+}
+
 /* A study of one's own: its data is not the paper's, and no contrast has a difference of the paper. */
 static void written_own(char folder[FOLDER_PATH], const char *name)
 {
@@ -499,6 +526,7 @@ int main(void)
         cmocka_unit_test(every_figure_of_the_page_is_a_file),
         cmocka_unit_test(nine_cells_are_nine_curves_of_one_plot),
         cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
+        cmocka_unit_test(pairs_of_one_function_are_counted_where_all_answers_are_the_same),
         cmocka_unit_test(a_study_of_ones_own_begins_with_its_own_verdicts),
         cmocka_unit_test(long_labels_can_be_read),
         cmocka_unit_test(tables_and_plots_name_the_settings_that_differ),
