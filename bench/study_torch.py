@@ -2,7 +2,7 @@
 """study_torch.py - PyTorch's side of the study `equivalence`. SPDX-License-Identifier: MIT
 
     bench/study_torch.py --data cifar-10-batches-bin --out docs/results/torch.csv [--functions gelu,relu,berlu]
-                         [--seeds 1-10] [--for 540]
+                         [--seeds 1-10] [--study equivalence] [--for 540]
 
 Trains timm's ViT-Tiny/4 on CIFAR-10 by the recipe `paper` (docs/training.md): AdamW 1e-3 at batch 1024, five epochs of
 warm-up, half a cosine, decay 0.05 on matrices, clip 1, 100 epochs, no augmentation, bf16 autocast, accuracy on the test
@@ -291,6 +291,7 @@ def arguments_read():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=pathlib.Path, required=True, help="folder with data_batch_1.bin, test_batch.bin")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="CSV file for `berlu study import`; extended")
+    parser.add_argument("--study", default="equivalence", help="name of the study in the rows")
     parser.add_argument("--functions", default=",".join(FUNCTIONS))
     parser.add_argument("--seeds", default="1-10")
     parser.add_argument("--for", dest="seconds", type=float, help="start no run that cannot end within these seconds")
@@ -315,7 +316,7 @@ def arguments_read():
 
 def study_name(args, images):
     sizes = (args.epochs, args.batch, len(images.labels), len(images.test_labels))
-    return "equivalence" if sizes == (EPOCHS, BATCH, 50000, 10000) else "trial"
+    return args.study if sizes == (EPOCHS, BATCH, 50000, 10000) else "trial"
 
 
 def work_left(args, rows):

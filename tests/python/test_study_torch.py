@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 try:
@@ -62,6 +63,13 @@ class StudyTorch(unittest.TestCase):
         # No time is left: nothing is started that cannot end, and nothing is lost.
         answer, rows = self.call("rows.csv", "--functions", "relu", "--seeds", "6", "--for", "0.001")
         self.assertEqual((answer.returncode, len(rows)), (3, 3), answer.stderr)
+
+    def test_a_row_names_the_study_whose_sizes_it_has(self):
+        def name(**changed):
+            args = types.SimpleNamespace(**{"study": "mine", "epochs": 100, "batch": 1024, **changed})
+            return study_torch.study_name(args, types.SimpleNamespace(labels=range(50000), test_labels=range(10000)))
+
+        self.assertEqual([name(), name(epochs=99), name(batch=512)], ["mine", "trial", "trial"])
 
     def test_processes_share_a_file(self):
         path = self.folder / "shared.csv"

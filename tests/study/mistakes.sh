@@ -33,7 +33,10 @@ compares "has no such axis; its axes are act" --a activation=berlu --b act=gelu
 compares "no cell of vit_cifar10 has this label; on this axis there are berlu | prelu | " --a act=berlu --b act=gellu
 compares "no cell of vit_cifar10 has all of these labels" --a act=berlu --a act=relu --b act=gelu
 compares "name the same cell" --a act=gelu --b act=gelu
-compares "berlu has 10 finished runs and elu has 0: a difference needs two or more on each side" --a act=berlu --b act=elu
+sed 's/^study: one/study: two/; s/act: relu, //; s/^seeds.*/axes: {act: [relu, gelu]}\nseeds: 2/' one.yaml >two.yaml
+"$berlu" study run two.yaml --dir two --only relu --quiet >/dev/null 2>&1
+refuses "relu has 2 finished runs and gelu has 0: a difference needs two or more on each side" \
+    compare two.yaml --dir two --a act=relu --b act=gelu
 refuses "has no axes, so it is one cell" compare one.yaml --a act=berlu --b act=gelu
 refuses "study of kind cost" compare "$source/studies/cost.yaml" --a act=berlu --b act=gelu
 for verb in "compare --a act=berlu --b act=relu" "report --out page"; do
