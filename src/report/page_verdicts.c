@@ -158,8 +158,26 @@ static void claims_write(text *out, const page_parts *p)
     }
 }
 
+/* First of all verdicts: the others are about an engine that gives what another gives. */
+static void equivalence_write(text *out, const page_parts *p)
+{
+    static const char *const columns[] = {"study",      "source", "name",   "verdict",
+                                          "difference", "low90",  "high90", "margin"};
+    static const char *const heads[] = {"study",      "source",    "cells", "verdict",
+                                        "difference", "90 % from", "to",    "margin"};
+    if (p->equivalence)
+        table_html_part(p->equivalence, out,
+                        &(table_part){.id = "equivalence",
+                                      .caption = "Ours minus another program's: equivalent when the 90 % interval lies "
+                                                 "inside the margin",
+                                      .columns = columns,
+                                      .heads = heads,
+                                      .column_count = COUNT(columns)});
+}
+
 void verdicts_write(text *out, const page_parts *p)
 {
+    equivalence_write(out, p);
     hypotheses_write(out, p->e->judged);
     contrast_verdicts(out, p->e->judged);
     text_string(out,
@@ -265,11 +283,6 @@ void contrasts_write(text *out, const page_parts *p)
             heads[count++] = all_heads[i];
         }
     const table *t = &p->tables->contrasts;
-    if (p->equivalence)
-        table_html_part(p->equivalence, out,
-                        &(table_part){.id = "equivalence",
-                                      .caption = "Ours minus another program's: equivalent when the 90 % interval lies "
-                                                 "inside the margin"});
     if (!table_rows(t))
         return;
     table_html_part(t, out,

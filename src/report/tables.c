@@ -115,7 +115,7 @@ static void beside_row(table *t, const view_study *s, const view_cell *c, int is
     stats_sample v = sample_values(&c->done);
     stats_interval i = stats_range(stats_of_mean(v), 0.95);
     const paper_row *paper = strcmp(s->metric, "top1") == 0 ? paper_row_of(c) : NULL;
-    const char *standing = !c->done.count ? "" : is_best ? "best" : p < 0.05 ? "" : "near";
+    const char *standing = !c->done.count ? "" : is_best ? "best" : p >= 0.05 ? "near" : ""; /* NaN: not tested */
     table_word(t, s->of->name);
     table_word(t, c->data);
     table_word(t, c->model);

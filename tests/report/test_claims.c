@@ -416,6 +416,14 @@ static void a_difference_to_another_program_is_the_first_line(void **state)
                                               ? "Our results differ from those of torch: gelu by 1.50 [1.10, 1.90]. "
                                                 "chosen after pilot runs."
                                               : "chosen after pilot runs.");
+        char folder[FOLDER_PATH], path[FOLDER_PATH], *page;
+        size_t size;
+        folder_fresh(folder, "report_equivalent");
+        assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML), BERLU_OK);
+        assert_int_equal(file_read_all(&page, &size, folder_path(path, folder, "index.html"), 8 << 20), BERLU_OK);
+        char *first = strstr(page, "<table id=\"equivalence\"");
+        assert_true(first && first < strstr(page, "<table id=\"verdicts-contrasts\""));
+        free(page);
         done(&r, &contents);
         arena_free(&memory);
     }

@@ -186,6 +186,21 @@ static void pairs_of_one_function_are_counted_where_all_answers_are_the_same(voi
     store_contents_free(&contents);
 }
 
+/* A test needs two runs of something: without it nothing is said to be as good as the best. */
+static void cells_of_one_run_are_not_compared(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    csv_table t;
+    written(folder, "report_one_run",
+            &(synthetic){.cells = seven, .cell_count = 3, .seeds = 1, .sites = 1, .epochs = 2, .spread = 0.4});
+    assert_int_equal(csv_read(&t, folder_path(path, folder, "beside.csv")), BERLU_OK);
+    assert_int_equal(t.rows, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(csv_cell(&t, i, csv_column(&t, "standing")), i ? "" : "best");
+    csv_free(&t);
+}
+
 /* A study of one's own: its data is not the paper's, and no contrast has a difference of the paper. */
 static void written_own(char folder[FOLDER_PATH], const char *name)
 {
@@ -527,6 +542,7 @@ int main(void)
         cmocka_unit_test(nine_cells_are_nine_curves_of_one_plot),
         cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
         cmocka_unit_test(pairs_of_one_function_are_counted_where_all_answers_are_the_same),
+        cmocka_unit_test(cells_of_one_run_are_not_compared),
         cmocka_unit_test(a_study_of_ones_own_begins_with_its_own_verdicts),
         cmocka_unit_test(long_labels_can_be_read),
         cmocka_unit_test(tables_and_plots_name_the_settings_that_differ),
