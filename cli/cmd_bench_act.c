@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "act_args.h"
+#include "base/arena.h"
 #include "base/threads.h"
 #include "bench/bench_act.h"
 #include "bench_explain.h"
@@ -153,7 +154,7 @@ static void row_print(const bench_row *r, size_t step, size_t ranges)
 static berlu_status run_rows(const options *o, row_list *list, size_t step)
 {
     if (!options_choice(o, "device"))
-        return bench_act_run(list->rows, list->count, options_float(o, "seconds"));
+        return bench_act_run(list->rows, list->count, options_float(o, "seconds"), memory_free());
 #if BUILD_CUDA
     for (size_t at = 0; at < list->count; at += step)
         TRY(bench_act_cuda_run(list->rows + at, step));
