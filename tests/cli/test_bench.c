@@ -1,4 +1,5 @@
-/* test_bench.c - `berlu bench act` asks for memory before it takes any. SPDX-License-Identifier: MIT */
+/* test_bench.c - `berlu bench act` asks for memory before it takes any, and times the ops that an
+ * activation has. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <cmocka.h>
 
 #include "bench/bench_act.h"
+#include "support/command_json.h"
 
 /* The system would grant the memory and later kill the process that uses it. */
 static void arrays_that_the_free_memory_cannot_hold_are_refused(void **state)
@@ -26,8 +28,21 @@ static void arrays_that_the_free_memory_cannot_hold_are_refused(void **state)
     assert_int_equal(bench_act_run(rows, 3, 0.001, 0), BERLU_OK); /* not known */
 }
 
+/* The slope of tanh can be had from f32 outputs only, of relu from all. */
+static void ops_that_a_dtype_does_not_have_are_left_out(void **state)
+{
+    (void)state;
+    command_result r;
+    command_run(&r, "bench", "act", "--act", "tanh", "--act", "relu", "--dtype", "all", "--n", "64", "--seconds",
+                "0.01", "--json", NULL);
+    json_t *root = json_of(&r);
+    assert_int_equal(json_array_size(json_object_get(root, "rows")), 2 * 3 * 3 - 2);
+    json_decref(root);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(arrays_that_the_free_memory_cannot_hold_are_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(arrays_that_the_free_memory_cannot_hold_are_refused),
+                                       cmocka_unit_test(ops_that_a_dtype_does_not_have_are_left_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
