@@ -6,6 +6,7 @@
  * not counted. */
 #include "bench/bench_act.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,25 +95,57 @@ static berlu_status subject_run(const bench *b, subject *s, int repeats)
     return BERLU_OK;
 }
 
-/* The arrays of this subject: shared with an earlier one of the same dtype and range. */
+static berlu_dtype dtype_of(const subject *s)
+{
+    return s->row ? s->row->dtype : BERLU_F32;
+}
+
+static double range_of(const subject *s)
+{
+    return s->row ? s->row->range : 3;
+}
+
+/* An earlier subject of the same dtype and range, whose x it shares; NULL where there is none. */
+static const subject *same_numbers(const bench *b, size_t index)
+{
+    const subject *s = &b->subjects[index];
+    for (size_t i = 0; i < index; i++)
+        if (dtype_of(&b->subjects[i]) == dtype_of(s) && range_of(&b->subjects[i]) == range_of(s))
+            return &b->subjects[i];
+    return NULL;
+}
+
 static berlu_status subject_numbers(bench *b, size_t index)
 {
     subject *s = &b->subjects[index];
-    berlu_dtype dtype = s->row ? s->row->dtype : BERLU_F32;
-    double range = s->row ? s->row->range : 3;
-    for (size_t i = 0; i < index; i++) {
-        const bench_row *other = b->subjects[i].row;
-        if ((other ? other->dtype : BERLU_F32) == dtype && (other ? other->range : 3) == range)
-            s->x = b->subjects[i].x;
-    }
-    if (!s->x && !(s->x = values_random(b->n, dtype, range, 1)))
+    const subject *same = same_numbers(b, index);
+    berlu_dtype dtype = dtype_of(s);
+    s->x = same ? same->x : values_random(b->n, dtype, range_of(s), 1);
+    if (!s->x)
         return BERLU_ERR_MEMORY;
     if (!b->dy16[dtype] && !(b->dy16[dtype] = values_random(b->n, dtype, 1, 2)))
         return BERLU_ERR_MEMORY;
     return BERLU_OK;
 }
 
-static berlu_status subjects_make(bench *b, bench_row *rows, size_t count)
+/* Counts all arrays: x by dtype and range, dy by dtype, y. */
+static berlu_status memory_check(const bench *b, double free)
+{
+    double bytes = (double)b->n * sizeof(float);
+    int dtypes[3] = {0};
+    for (size_t i = 0; i < b->count; i++) {
+        berlu_dtype dtype = dtype_of(&b->subjects[i]);
+        bytes += (double)b->n * (double)berlu_dtype_size(dtype) * (!same_numbers(b, i) + !dtypes[dtype]);
+        dtypes[dtype] = 1;
+    }
+    if (free <= 0 || bytes <= free)
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_MEMORY,
+                      "n: arrays of %zu numbers take %.2f GiB and %.2f GiB are free: the largest that fits is %.0f",
+                      b->n, bytes / 0x1p30, free / 0x1p30, floor((double)b->n * (free / bytes)));
+}
+
+static berlu_status subjects_make(bench *b, bench_row *rows, size_t count, double free)
 {
     int halves = 0;
     for (size_t i = 0; i < count; i++)
@@ -137,6 +170,7 @@ static berlu_status subjects_make(bench *b, bench_row *rows, size_t count)
         size_t bytes = berlu_act_workspace(s->act, rows[i].op, &call);
         b->workspace_bytes = bytes > b->workspace_bytes ? bytes : b->workspace_bytes;
     }
+    TRY(memory_check(b, free));
     for (size_t i = 0; i < b->count; i++) {
         berlu_status status = subject_numbers(b, i);
         if (status != BERLU_OK)
@@ -228,11 +262,11 @@ static void rows_fill(bench *b)
     }
 }
 
-berlu_status bench_act_run(bench_row *rows, size_t count, double seconds)
+berlu_status bench_act_run(bench_row *rows, size_t count, double seconds, double free)
 {
     bench b = {.n = rows[0].n, .threads = rows[0].threads};
     berlu_status status;
-    TRY_DONE(subjects_make(&b, rows, count));
+    TRY_DONE(subjects_make(&b, rows, count, free));
     TRY_DONE(bench_rounds(&b, seconds));
     rows_fill(&b);
 done:

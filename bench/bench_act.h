@@ -22,8 +22,9 @@ typedef struct bench_row {
 
 /* Times all rows of one size together: each round runs every row and every yardstick once, for
  * about `seconds`. Gradients of the parameters that the activation learns are part of a backward.
- * All rows must have the same n and threads. */
-berlu_status bench_act_run(bench_row *rows, size_t count, double seconds);
+ * All rows must have the same n and threads. BERLU_ERR_MEMORY where the arrays are more than `free`
+ * bytes; 0: not known. */
+berlu_status bench_act_run(bench_row *rows, size_t count, double seconds, double free);
 
 /* The same on the GPU, in builds that have CUDA. */
 berlu_status bench_act_cuda_run(bench_row *rows, size_t count);

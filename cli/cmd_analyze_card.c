@@ -8,6 +8,7 @@
 
 #include "act_args.h"
 #include "analyze/card.h"
+#include "base/arena.h"
 #include "bench/bench_act.h"
 #include "commands.h"
 #include "io/act_text.h"
@@ -33,7 +34,7 @@ static berlu_status speed_measure(const options *o, bench_row out[OPS])
                               .threads = options_threads(o) ? options_threads(o) : 1,
                               .range = 3,
                               .ratio = NAN};
-    return options_flag(o, "speed") ? bench_act_run(out, OPS, 0.3) : BERLU_OK;
+    return options_flag(o, "speed") ? bench_act_run(out, OPS, 0.3, memory_free()) : BERLU_OK;
 }
 
 static void depth_words(const char *what, const depth *d)

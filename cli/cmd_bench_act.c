@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "act/act_internal.h"
 #include "act_args.h"
+#include "base/arena.h"
 #include "base/threads.h"
 #include "bench/bench_act.h"
 #include "bench_explain.h"
@@ -55,13 +57,19 @@ static berlu_status list_add(row_list *list, bench_row row)
     return BERLU_OK;
 }
 
-/* All requested dtypes and hints of one activation and op. */
-static berlu_status add_variants(row_list *list, const options *o, bench_row row)
+static int has_op(const berlu_act *act, berlu_act_op op, berlu_dtype dtype)
+{
+    return berlu_act_check(act, op, &(berlu_act_call){.dtype = dtype}) == BERLU_OK;
+}
+
+/* All requested dtypes, of those that have the op, and hints of one activation and op. */
+static berlu_status add_variants(row_list *list, const options *o, const berlu_act *act, bench_row row)
 {
     int dtype = options_choice(o, "dtype"), hint = options_choice(o, "hint");
     for (int d = BERLU_F32; d <= BERLU_F16; d++)
         for (int h = BERLU_HINT_AUTO; h <= BERLU_HINT_STREAM; h++) {
-            if ((dtype != 3 && dtype != d) || (hint == 3 ? h == BERLU_HINT_AUTO : hint != h))
+            if ((dtype != 3 && dtype != d) || !has_op(act, row.op, (berlu_dtype)d) ||
+                (hint == 3 ? h == BERLU_HINT_AUTO : hint != h))
                 continue;
             row.dtype = (berlu_dtype)d;
             row.hint = (berlu_hint)h;
@@ -77,14 +85,14 @@ static berlu_status add_act(row_list *list, const options *o, const char *spec, 
     TRY_DONE(act_from_text(&act, spec));
     for (int op = 0; op < 3; op++) {
         int asked = options_choice(o, "op");
-        if ((asked && asked != op + 1) || (op == BERLU_ACT_BACKWARD_FROM_OUTPUT && !berlu_act_has_from_output(act)))
+        if (asked && asked != op + 1)
             continue;
         bench_row row = {.act = spec, .op = (berlu_act_op)op, .n = n, .range = range};
         row.cuda = options_choice(o, "device");
         berlu_isa asked_isa = act_isa_of(options_isa(o));
         row.isa = asked_isa == BERLU_ISA_BEST ? berlu_act_isa(act) : asked_isa;
         row.threads = threads_granted(options_threads(o));
-        TRY_DONE(add_variants(list, o, row));
+        TRY_DONE(add_variants(list, o, act, row));
     }
 done:
     berlu_act_free(act);
@@ -100,7 +108,7 @@ static berlu_status rows_of_size(row_list *list, const options *o, size_t n)
             TRY(add_act(list, o, given ? options_strings(o, "act")[i] : berlu_act_builtin(i), n,
                         options_floats(o, "range")[r]));
     if (list->count == 0)
-        return berlu_fail(BERLU_ERR_ARG, "none of these activations has that op");
+        return berlu_fail(BERLU_ERR_ARG, "none of these activations has that op in that dtype");
     return BERLU_OK;
 }
 
@@ -153,7 +161,7 @@ static void row_print(const bench_row *r, size_t step, size_t ranges)
 static berlu_status run_rows(const options *o, row_list *list, size_t step)
 {
     if (!options_choice(o, "device"))
-        return bench_act_run(list->rows, list->count, options_float(o, "seconds"));
+        return bench_act_run(list->rows, list->count, options_float(o, "seconds"), memory_free());
 #if BUILD_CUDA
     for (size_t at = 0; at < list->count; at += step)
         TRY(bench_act_cuda_run(list->rows + at, step));

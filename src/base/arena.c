@@ -128,3 +128,16 @@ void *memory_aligned(size_t bytes, const char *what)
 #endif
     return memory;
 }
+
+double memory_free(void)
+{
+    char line[256];
+    double kib = 0, available = 0;
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lf", &kib) == 1)
+            available = kib * 1024;
+    if (file)
+        fclose(file);
+    return available;
+}

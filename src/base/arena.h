@@ -32,6 +32,10 @@ void *arena_array(arena *a, size_t count, size_t size, size_t align); /* checks 
  * zeroed. Freed with free(). */
 void *memory_aligned(size_t bytes, const char *what);
 
+/* Bytes of memory that the machine has left; 0 where that is not known. The system grants more, and
+ * later kills who uses it. */
+double memory_free(void);
+
 /* *out = a * b, or false when that does not fit. */
 static inline int size_mul(size_t a, size_t b, size_t *out)
 {

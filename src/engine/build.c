@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "act/act_internal.h"
 #include "engine/engine_internal.h"
 #include "passes/passes.h"
 
@@ -52,8 +53,8 @@ static const engine_bound *bound_find(const engine *e, const char *parameter)
     return NULL;
 }
 
-/* Policy `output` needs the derivative from y at every site, and a learned slope that stays away
- * from zero. */
+/* Policy `output` needs the derivative from y at every site, as y is stored, and a learned slope
+ * that stays away from zero. */
 static berlu_status sites_check(const engine *e)
 {
     const engine_bound *bound = bound_find(e, "alpha");
@@ -67,6 +68,11 @@ static berlu_status sites_check(const engine *e)
             return berlu_fail(BERLU_ERR_ARG,
                               "%s: keep=output is not possible with %s, whose slope does not follow from its "
                               "output; use input or both",
+                              site->name, berlu_act_name(site->act));
+        if (site->act->definition->from_output_f32 && e->dtype[ROLE_BRANCH] != DTYPE_F32)
+            return berlu_fail(BERLU_ERR_ARG,
+                              "%s: keep=output is not possible with %s in bf16, which rounds an output whose slope "
+                              "is small to one whose slope is 0; use input or both",
                               site->name, berlu_act_name(site->act));
         if (info.learned && !(bound && bound->low >= 0.001f))
             return berlu_fail(BERLU_ERR_ARG,

@@ -123,9 +123,7 @@ void prolong_warn(const trainer *t);
 berlu_status updates_time(trainer *t, double seconds, double *out);
 
 /* trainer_measure.c. BERLU_ERR_MEMORY where both engines and the loaders need more than `free`
- * bytes of the host's memory; memory_free() is what the machine has left, 0 where that is not
- * known. */
-double memory_free(void);
+ * bytes of the host's memory; 0: not known. */
 berlu_status memory_check(const trainer *t, const engine_options *train, const engine_options *eval, double free);
 void memory_advice(const trainer *t, const engine_options *train, const engine_options *eval); /* after a failure */
 

@@ -69,19 +69,6 @@ berlu_status trainer_measure(trainer *t, double seconds, train_estimate *out)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-double memory_free(void)
-{
-    char line[256];
-    double kib = 0, available = 0;
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lf", &kib) == 1)
-            available = kib * 1024;
-    if (file)
-        fclose(file);
-    return available;
-}
-
 /* Bytes that this process can still allocate, by the machine's free memory and its own limit. */
 static double bytes_available(void)
 {

@@ -4,7 +4,16 @@
  * Compiled once per activation that has a quick form or an estimate of its own, as cuda/kernel.cu
  * is; QUICK_CHECK is the name of the exported function. It evaluates all 65,536 inputs of a 16-bit
  * format and returns the worst error as a share of the bound that the header promises, or -1 where
- * the device failed. test_cuda_quick.c calls it. */
+ * the device failed. test_cuda_quick.c calls it. With CUDA_EMULATED the host evaluates them, with
+ * exact roots, quotients, powers and logarithms. */
+#ifdef CUDA_EMULATED
+#include "cuda/prim.cuh" /* the emulation */
+
+extern "C" {
+#include "base/half.h" /* the scalar words convert by it */
+}
+#endif
+
 #include "act/cuda/kernels.h"
 #include "act/cuda/storage.cuh"
 #include ACT_FORMULA
@@ -53,46 +62,83 @@ __device__ float alpha_distance(float x, const act_consts &k)
 }
 
 /* From y: the slope encloses, and the terms of the gradient of alpha are within 2^-19, which is a
- * 64th of the bound of estimates. A term of the formula has 2 ulp of eps itself. Estimates hold for
- * every alpha above 0. */
-__device__ float from_output_distance(float y, const act_consts &k, int params, int estimate)
+ * 64th of the bound of estimates. A term of the formula has 2 ulp of eps itself. */
+__device__ float from_output_distance(float y, const act_consts &k, int params)
 {
 #if QUICK_FROM_OUTPUT
-    if (estimate ? !(k.alpha > 0) : !QUICK_FITS(&k))
-        return 0.0f; /* the kernels then use the formula, or are not called */
+    if (!QUICK_FITS(&k))
+        return 0.0f; /* the kernels then use the formula */
     guess g = quick_slope_from_output(y, k);
     if (!params)
-        return estimate ? estimate_distance(act_slope_from_output(y, &k), estimate_slope_from_output(y, k), 0x1p-16)
-                        : distance(y, act_slope_from_output(y, &k), g);
-    float exact[ACT_PARAMS], got[ACT_PARAMS];
+        return distance(y, act_slope_from_output(y, &k), g);
+    float exact[ACT_PARAMS];
     act_param_slopes_from_output(y, &k, exact);
-    if (!estimate)
-        return 64.0f * estimate_distance(exact[0], quick_alpha_from_output(y, g.near, k), 0x1p-30);
-    estimate_param_slopes_from_output(y, k, got);
-    return fmaxf(estimate_distance(exact[0], got[0], 0x1p-27), estimate_distance(exact[1], got[1], 0x1p-16));
+    return 64.0f * estimate_distance(exact[0], quick_alpha_from_output(y, g.near, k), 0x1p-30);
 #else
     return 0.0f;
 #endif
 }
 
-__global__ void check(float *out, float alpha, int dtype, int slope, int estimate)
+/* Estimates from y hold for every parameter above 0, where it is a value of the function at all. */
+__device__ float estimate_from_output_distance(float y, const act_consts &k, int params)
 {
-    uint16_t bits = (uint16_t)(blockIdx.x * THREADS + threadIdx.x);
+    float slope = act_slope_from_output(y, &k), worst = 0.0f;
+    if (isnan(slope) && !isnan(y))
+        return 0.0f;
+    if (!params)
+        return estimate_distance(slope, estimate_slope_from_output(y, k), 0x1p-16);
+    float exact[ACT_PARAMS + 1] = {}, got[ACT_PARAMS + 1] = {};
+    act_param_slopes_from_output(y, &k, exact);
+    estimate_param_slopes_from_output(y, k, got);
+    for (int p = 0; p < ACT_PARAMS; p++)
+        worst = fmaxf(worst, estimate_distance(exact[p], got[p], QUICK_FROM_OUTPUT && p == 0 ? 0x1p-27 : 0x1p-16));
+    return worst;
+}
+
+__device__ float share_of_bound(int bits, float alpha, int dtype, int slope, int estimate)
+{
+    const uint16_t raw = (uint16_t)bits;
     const float params[] = {alpha, 0.01f};
     const act_shape shape = {2, 0, nullptr, nullptr};
     const act_consts k = act_prepare(params, &shape);
-    float x = load_one(&bits, dtype, 0);
+    float x = load_one(&raw, dtype, 0);
+    if (slope >= FROM_OUTPUT && estimate)
+        return ACT_FROM_OUTPUT && alpha > 0 ? estimate_from_output_distance(x, k, slope == PARAMS_FROM_OUTPUT) : 0.0f;
     if (slope >= FROM_OUTPUT)
-        out[bits] = from_output_distance(x, k, slope == PARAMS_FROM_OUTPUT, estimate);
-    else if (slope == BY_ALPHA)
-        out[bits] = ACT_PARAMS && estimate ? alpha_distance(x, k) : 0.0f;
-    else if (estimate)
-        out[bits] = slope ? estimate_distance(act_slope(x, &k), estimate_slope(x, k), 0x1p-16)
-                          : estimate_distance(act_value(x, &k), estimate_value(x, k), 0x1p-29);
-    else
-        out[bits] =
-            slope ? distance(x, act_slope(x, &k), quick_slope(x, k)) : distance(x, act_value(x, &k), quick_value(x, k));
+        return from_output_distance(x, k, slope == PARAMS_FROM_OUTPUT);
+    if (slope == BY_ALPHA)
+        return ACT_PARAMS && estimate ? alpha_distance(x, k) : 0.0f;
+    if (estimate)
+        return slope ? estimate_distance(act_slope(x, &k), estimate_slope(x, k), 0x1p-16)
+                     : estimate_distance(act_value(x, &k), estimate_value(x, k), 0x1p-29);
+    return slope ? distance(x, act_slope(x, &k), quick_slope(x, k)) : distance(x, act_value(x, &k), quick_value(x, k));
 }
+
+#ifdef CUDA_EMULATED
+bool shares_of_bound(float *out, float alpha, int dtype, int slope, int estimate)
+{
+    for (int i = 0; i < INPUTS; i++)
+        out[i] = share_of_bound(i, alpha, dtype, slope, estimate);
+    return true;
+}
+#else
+__global__ void check(float *out, float alpha, int dtype, int slope, int estimate)
+{
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    out[i] = share_of_bound(i, alpha, dtype, slope, estimate);
+}
+
+bool shares_of_bound(float *out, float alpha, int dtype, int slope, int estimate)
+{
+    float *device;
+    if (cudaMalloc(&device, INPUTS * sizeof *device) != cudaSuccess)
+        return false;
+    check<<<INPUTS / THREADS, THREADS>>>(device, alpha, dtype, slope, estimate);
+    cudaError_t error = cudaMemcpy(out, device, INPUTS * sizeof *device, cudaMemcpyDeviceToHost);
+    cudaFree(device);
+    return error == cudaSuccess;
+}
+#endif
 
 } // namespace
 
@@ -100,14 +146,11 @@ extern "C" float QUICK_CHECK(float alpha, berlu_dtype dtype, int slope, int esti
 {
     if (slope < FROM_OUTPUT && !estimate && (slope ? !QUICK_SLOPE : !QUICK_VALUE))
         return 0;
-    static float host[INPUTS];
-    float *device, worst = 0;
-    if (cudaMalloc(&device, sizeof host) != cudaSuccess)
+    static float share[INPUTS];
+    float worst = 0;
+    if (!shares_of_bound(share, alpha, dtype, slope, estimate))
         return -1;
-    check<<<INPUTS / THREADS, THREADS>>>(device, alpha, dtype, slope, estimate);
-    cudaError_t error = cudaMemcpy(host, device, sizeof host, cudaMemcpyDeviceToHost);
-    cudaFree(device);
     for (int i = 0; i < INPUTS; i++)
-        worst = host[i] > worst ? host[i] : worst;
-    return error == cudaSuccess ? worst : -1;
+        worst = share[i] > worst ? share[i] : worst;
+    return worst;
 }

@@ -12,6 +12,8 @@
 
 #include <berlu/act_cuda.h>
 
+#include "act/cuda/kernels.h"
+
 static berlu_act *act;
 static float there[1]; /* a pointer that is not NULL; nothing reads it */
 
@@ -62,6 +64,17 @@ static void ordinary_memory_or_no_device_is_reported_and_nothing_runs(void **sta
     assert_true(*berlu_last_error());
 }
 
+/* A grid of no blocks would be refused, and without a GPU any launch is. */
+static void sums_of_no_channels_launch_nothing(void **state)
+{
+    (void)state;
+    berlu_act_call call = {.dbias = there};
+    assert_int_equal(berlu_act_cuda_workspace(act, BERLU_ACT_BACKWARD, &call), 0);
+    assert_int_equal(berlu_act_cuda_run_here(act, BERLU_ACT_BACKWARD, &call, NULL), BERLU_OK);
+    call = (berlu_act_call){.param[0] = {.value = there, .grad = there, .stride = 1}};
+    assert_int_equal(berlu_act_cuda_run_here(act, BERLU_ACT_BACKWARD, &call, NULL), BERLU_OK);
+}
+
 static int act_make(void **state)
 {
     (void)state;
@@ -81,6 +94,7 @@ int main(void)
         cmocka_unit_test(channels_have_a_limit_only_where_they_matter),
         cmocka_unit_test(a_call_without_sums_needs_no_workspace),
         cmocka_unit_test(ordinary_memory_or_no_device_is_reported_and_nothing_runs),
+        cmocka_unit_test(sums_of_no_channels_launch_nothing),
     };
     return cmocka_run_group_tests(tests, act_make, act_free);
 }

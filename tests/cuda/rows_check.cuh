@@ -11,7 +11,7 @@
 #include "cuda/rows.h"
 #include "kernel_check.cuh"
 
-extern "C" const rows_kernels cuda_rows_berlu, cuda_rows_gelu;
+extern "C" const rows_kernels cuda_rows_berlu, cuda_rows_gelu, cuda_rows_prelu;
 
 static bool rows_there() /* compute capability 9.0 */
 {
@@ -23,7 +23,7 @@ static bool rows_there() /* compute capability 9.0 */
 #endif
 }
 
-/* An activation in double. alpha and eps of BerLU; GELU has none. */
+/* An activation in double. alpha and eps of BerLU; PReLU is it with an eps of nearly 0, GELU has 0. */
 struct rows_act {
     const char *name;
     const rows_kernels *kernels;
@@ -198,7 +198,9 @@ static void rows_all()
     const rows_act berlu = {"berlu", &cuda_rows_berlu, 0.25, 0.5, 0},
                    negative = {"negative berlu", &cuda_rows_berlu, -0.25, 0.5, 0},
                    long_form = {"long berlu", &cuda_rows_berlu, 80, 0.5, 0},
-                   tiny = {"tiny berlu", &cuda_rows_berlu, 0x1p-52, 0.5, 0};
+                   tiny = {"tiny berlu", &cuda_rows_berlu, 0x1p-52, 0.5, 0},
+                   prelu = {"prelu", &cuda_rows_prelu, 0.25, 1e-300, 0},
+                   flat = {"flat prelu", &cuda_rows_prelu, 0.001, 1e-300, 0};
     rows_forward_case(berlu, 130, 384, false, true);
     rows_forward_case(negative, 63, 192, true, false);
     rows_backward_case(negative, 67, 192, 2, true);
@@ -210,9 +212,11 @@ static void rows_all()
         rows_backward_case(berlu, 67, 192, learn, false, true);
     rows_backward_case(long_form, 130, 384, 1, false, true);
     rows_backward_case(tiny, 67, 192, 2, false, true);
+    rows_backward_case(prelu, 130, 384, 1, false, true);
+    rows_backward_case(flat, 67, 192, 1, false, true);
     /* several tiles a pair: as many slices as there are processors, one block each */
     rows_backward_case(berlu, 5 * ROWS_TILE + 3, ROWS_PROCESSORS * ROWS_SLICE, 0, true);
-#ifndef CUDA_EMULATED /* which compiles these kernels for berlu alone */
+#ifndef CUDA_EMULATED /* which compiles these kernels for berlu and prelu alone */
     const rows_act gelu = {"gelu", &cuda_rows_gelu, 0, 0, 0x1p-13};
     for (int64_t rows : {1, 200, 4225})
         for (int64_t channels : {192, 768}) {

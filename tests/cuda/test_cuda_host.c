@@ -357,6 +357,35 @@ static void a_batch_that_does_not_fit_names_the_largest_that_does(void **state)
     nothing_is_left();
 }
 
+/* Of a tanh of 0.999 bf16 holds 1, and its slope would be 0. */
+static void slopes_from_outputs_that_need_f32_are_refused_in_bf16(void **state)
+{
+    (void)state;
+    static const char *const acts[] = {"tanh", "sigmoid", "hard_sigmoid", "relu"};
+    for (int bf16 = 0; bf16 < 2; bf16++)
+        for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
+            device *d = open_with((device_options){.precision = bf16 ? "bf16" : "tf32", .algorithms = "first"});
+            model *m = NULL;
+            engine *e = NULL;
+            const model_options with = {.acts = &acts[i], .act_count = 1};
+            const engine_options o = {.backend = cuda_backend(),
+                                      .device = d,
+                                      .mode = ENGINE_TRAIN,
+                                      .batch = 4,
+                                      .loss = LOSS_CROSS_ENTROPY,
+                                      .keep = KEEP_OUTPUT};
+            int refused = bf16 && i < 3;
+            assert_int_equal(model_create(&m, "vit_micro", &with), BERLU_OK);
+            assert_int_equal(engine_create(&e, m->graph, &o), refused ? BERLU_ERR_ARG : BERLU_OK);
+            if (refused && !(strstr(berlu_last_error(), acts[i]) && strstr(berlu_last_error(), "bf16")))
+                fail_msg("%s: %s", acts[i], berlu_last_error());
+            engine_free(refused ? NULL : e);
+            model_free(m);
+            cuda_backend()->close(d);
+        }
+    nothing_is_left();
+}
+
 /* An update of a run, whole or from micro-batches. */
 static void update_once(engine *e, uint32_t number, uint32_t micro_batches)
 {
@@ -590,6 +619,7 @@ int main(void)
         cmocka_unit_test_setup(a_device_that_cannot_be_opened_says_why, machine_new),
         cmocka_unit_test_setup(dtypes_follow_precision_and_residual, machine_new),
         cmocka_unit_test_setup(too_little_memory_names_what_is_needed_and_what_is_free, machine_new),
+        cmocka_unit_test_setup(slopes_from_outputs_that_need_f32_are_refused_in_bf16, machine_new),
         cmocka_unit_test_setup(a_batch_that_does_not_fit_names_the_largest_that_does, machine_new),
         cmocka_unit_test_setup(the_plan_names_the_memory_that_steps_take, machine_new),
         cmocka_unit_test_setup(transfers_of_every_size_arrive_whole, machine_new),

@@ -10,8 +10,8 @@
  * through zero the bound is 2^-16, where a value is tiny (GELU below -QUICK_END) 2^-29; a result
  * beyond 2^127 may be infinite. Checked on all inputs by tests/act/test_cuda_quick.c. Formulas with
  * a quick form (quick.cuh) use it without its bound, which is most of its cost; GELU has a shorter
- * polynomial, BerLU one form for every alpha; all others are the formula itself. Included after
- * quick.cuh, by fused.cuh. */
+ * polynomial, BerLU one form for every alpha; from the output roots, quotients and logarithms are
+ * the chip's; all others are the formula itself. Included after quick.cuh, by fused.cuh. */
 #ifndef ACT_CUDA_ESTIMATE_CUH
 #define ACT_CUDA_ESTIMATE_CUH
 
@@ -92,6 +92,9 @@ static __device__ __forceinline__ void estimate_param_slopes(float x, const act_
 
 /* ---- From the output ------------------------------------------------------------------------- */
 
+/* Exact roots and divisions are a call where they leave their common range, and they do in nearly
+ * every warp: right of the kink 0 is divided, and left of it the root of 0 is taken. */
+
 #if defined(ACT_FORMULAS_BERLU_H)
 
 /* For every alpha above 0, unlike quick_slope_from_output(): the root is held between the slopes
@@ -102,12 +105,18 @@ static __device__ __forceinline__ float estimate_slope_from_output(float y, cons
     return quick_min(quick_max(root, fminf(k.alpha, 1.0f)), fmaxf(k.alpha, 1.0f));
 }
 
-static __device__ __forceinline__ void estimate_param_slopes_from_output(float y, const act_consts &k, float *by)
+#elif defined(ACT_FORMULAS_SMELU_H)
+
+static __device__ __forceinline__ float estimate_slope_from_output(float y, const act_consts &k)
 {
-    float g = estimate_slope_from_output(y, k), per_eps = k.quarter * 4.0f;
-    float held = fminf(fmaxf(y, -(k.alpha * k.eps)), k.eps), ratio = (k.eps - held) * quick_reciprocal(1.0f + g);
-    by[0] = quick_alpha_from_output(y, g, k);
-    by[1] = k.jump * (ratio * per_eps) * (fmaf(held, per_eps, k.alpha) * quick_reciprocal(g + k.alpha));
+    return quick_min(quick_root(quick_max(k.square * 4.0f * y, 0.0f)), 1.0f);
+}
+
+#elif defined(ACT_FORMULAS_RELU2_H)
+
+static __device__ __forceinline__ float estimate_slope_from_output(float y, const act_consts &)
+{
+    return 2.0f * quick_root(y);
 }
 
 #else
@@ -116,6 +125,45 @@ static __device__ __forceinline__ float estimate_slope_from_output(float y, cons
 {
     return act_slope_from_output(y, &k);
 }
+
+#endif
+
+#if defined(ACT_FORMULAS_BERLU_H)
+
+static __device__ __forceinline__ void estimate_param_slopes_from_output(float y, const act_consts &k, float *by)
+{
+    float g = estimate_slope_from_output(y, k), per_eps = k.quarter * 4.0f;
+    float held = fminf(fmaxf(y, -(k.alpha * k.eps)), k.eps), ratio = (k.eps - held) * quick_reciprocal(1.0f + g);
+    by[0] = quick_alpha_from_output(y, g, k);
+    by[1] = k.jump * (ratio * per_eps) * (fmaf(held, per_eps, k.alpha) * quick_reciprocal(g + k.alpha));
+}
+
+#elif defined(ACT_FORMULAS_SMELU_H)
+
+static __device__ __forceinline__ void estimate_param_slopes_from_output(float y, const act_consts &k, float *by)
+{
+    float g = estimate_slope_from_output(y, k);
+    by[0] = g * (1.0f - g);
+}
+
+#elif defined(ACT_FORMULAS_LEAKY_H) || defined(ACT_FORMULAS_ELU_H)
+
+/* For alpha from 2^-126 to 2^126: beyond, the chip's reciprocal is infinite or 0. */
+static __device__ __forceinline__ void estimate_param_slopes_from_output(float y, const act_consts &k, float *by)
+{
+    by[0] = quick_min(y, 0.0f) * quick_reciprocal(k.alpha);
+}
+
+#elif defined(ACT_FORMULAS_CELU_H)
+
+/* u - z e^z, u = y / alpha and e^z = 1 + u. Where y was rounded to -alpha, z e^z is 0. */
+static __device__ __forceinline__ void estimate_param_slopes_from_output(float y, const act_consts &k, float *by)
+{
+    float u = quick_max(quick_min(y, 0.0f) * k.inverse, -1.0f), power = quick_max(1.0f + u, 0x1p-30f);
+    by[0] = fmaf(-power, quick_log2(power) * (1.0f / QUICK_LOG2E), u);
+}
+
+#else
 
 static __device__ __forceinline__ void estimate_param_slopes_from_output(float y, const act_consts &k, float *by)
 {

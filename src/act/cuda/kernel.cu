@@ -392,7 +392,7 @@ bool sweeps(const cuda_job *job)
         plain = plain && !job->per_channel[p];
     size_t width = job->dtype == BERLU_F32 ? 4 : 8;
     return backward(job) && more && plain && job->dtype != BERLU_F16 && job->degree <= 6 && all % 16 == 0 &&
-           job->channels % width == 0 && job->channels <= (size_t)65535 * SWEEP_ACROSS;
+           job->channels > 0 && job->channels % width == 0 && job->channels <= (size_t)65535 * SWEEP_ACROSS;
 }
 
 size_t tile_size(const cuda_job *job)

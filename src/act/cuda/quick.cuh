@@ -49,6 +49,11 @@ DEVICE float quick_root(float a)
     return sqrtf(a);
 }
 
+DEVICE float quick_log2(float a)
+{
+    return log2f(a);
+}
+
 DEVICE float quick_max(float x, float low)
 {
     return x < low ? low : x;
@@ -78,6 +83,14 @@ static __device__ __forceinline__ float quick_root(float a)
 {
     float y;
     asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a));
+    return y;
+}
+
+/* log2(a), within 2^-22 for a from 1/2 to 2, and beyond within 2^-22 of the result */
+static __device__ __forceinline__ float quick_log2(float a)
+{
+    float y;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a));
     return y;
 }
 

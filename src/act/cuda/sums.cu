@@ -56,6 +56,8 @@ cudaError_t cuda_join_layer(float *out, const double *partial, size_t count, cud
 
 cudaError_t cuda_join_columns(float *out, const float *partial, size_t blocks, size_t channels, cudaStream_t stream)
 {
+    if (channels == 0) /* CUDA refuses a grid of no blocks */
+        return cudaSuccess;
     join_columns<<<(unsigned)((channels + COLUMNS - 1) / COLUMNS), THREADS, 0, stream>>>(out, partial, blocks,
                                                                                          channels);
     return cudaGetLastError();
