@@ -68,8 +68,8 @@ typedef struct berlu_act berlu_act;
  *                                                            see berlu/smooth.h
  *
  *  (the numbers are the defaults). alpha is finite (celu: 2^-100 <= |alpha| <= 2^100), eps and beta
- *  lie in [2^-60, 2^60], degree is 2 to 16; an odd degree is the even one below. Three keys belong
- *  to every activation:
+ *  lie in [2^-60, 2^60], (1 - alpha) / eps is finite in f32, degree is 2 to 16; an odd degree is
+ *  the even one below. Three keys belong to every activation:
  *
  *      learn=none|alpha|eps|alpha+eps   the parameters that training changes; prelu and berlu
  *                                       learn alpha by default, the others nothing. It changes

@@ -125,8 +125,6 @@ static const row rows[] = {
     {"berlu:alpha=0.5,eps=1,degree=6", 0, 0.078125f, 0.75f},
     {"berlu:alpha=3e38,eps=1e18,degree=4", 2e18f, 2e18f, 1},
     {"berlu:alpha=-3e38,eps=1e18,degree=16", INFINITY, INFINITY, 1},
-    {"berlu:alpha=-1e21,eps=1e-18", 2, 2, 1},
-    {"berlu:alpha=1e24,eps=1e-15", -1, -1e24f, 1e24f},
 };
 
 static int same(float a, float b) /* -0 is not 0; a NaN is a NaN */
