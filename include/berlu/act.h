@@ -108,9 +108,9 @@ typedef enum berlu_dtype { BERLU_F32 = 0, BERLU_BF16 = 1, BERLU_F16 = 2 } berlu_
  *
  *  Accuracy in f32 (see berlu_act_ulp()): those with an exponential 2 ULP (gelu_tanh 2.5),
  *  hard_swish 3, the piecewise-linear ones 1; berlu and smelu are exact for x > eps, one rounding
- *  for x < -eps, and between at most 2 ulp of eps and 5 (degree 2), 12 (degrees 4, 6) or 20 (above)
- *  ULP of the larger of line and bump. (Not of the result: the knee crosses zero.) Smoothed
- *  functions, scale and center have absolute bounds: see berlu_act_ulp().
+ *  for x < -eps, and between 5 (degree 2), 12 (degrees 4, 6) or 20 (above) ULP of the larger of
+ *  line and bump. (Not of the result: the knee crosses zero.) Smoothed functions, scale and center
+ *  have absolute bounds: see berlu_act_ulp().
  *
  *  Returns BERLU_ERR_ARG when act or a needed pointer is NULL, dtype is unknown or the size
  *  overflows; y is unchanged. */
@@ -319,7 +319,8 @@ BERLU_API double berlu_act_lipschitz(const berlu_act *act);
  *  exceeds f32), and f(0) is subtracted in f32: near 0 an error of the order of |f(0)| 2^-24
  *  remains, however small the result. Altogether g(x) = (f(k x) - f(0)) / k is within ((2 ulp + 2)
  *  (F + |f(0)|) + L |k x|) 2^-24 / |k|, where F is |f(k x)| (for berlu and smelu the larger of line
- *  and bump), L the Lipschitz constant, and f(0) counts only with center=1. */
+ *  and bump), L the Lipschitz constant, and f(0) counts only with center=1; and because k x, f(k x)
+ *  and g may be subnormal numbers, within (ulp + L) 2^-149 / |k| + 2^-150 more. */
 BERLU_API double berlu_act_ulp(const berlu_act *act);
 BERLU_API double berlu_act_slope_ulp(const berlu_act *act);
 
