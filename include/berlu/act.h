@@ -27,7 +27,8 @@
  * Guarantees of every call. The result is within a stated bound of a few ULP, tails included
  * (berlu_act_ulp(); smoothed functions have an absolute bound). It is the same to the last bit on
  * every instruction set and with any number of threads, sums included (a NaN's payload and sign
- * aside). No call that computes allocates memory. 16-bit storage holds the f32 result rounded once.
+ * aside). No call that computes allocates memory, except for parameters per channel without a
+ * workspace. 16-bit storage holds the f32 result rounded once.
  * NaN in x gives NaN in the value, in every derivative and in every parameter derivative; a NaN
  * parameter gives NaN for every x; infinities give the limits of the function (where its definition
  * names a product alpha * x, alpha = 0 at -inf is 0 * inf = NaN). Subnormal numbers are kept. All
@@ -80,8 +81,9 @@ typedef struct berlu_act berlu_act;
  *
  *  The best instruction set of this machine is chosen here, once (the environment variable
  *  BERLU_ISA comes first). Returns BERLU_ERR_ARG with a message that names the key and the nearest
- *  right name; BERLU_ERR_MEMORY; *out is then NULL. The caller frees the activation with
- *  berlu_act_free(). */
+ *  right name; BERLU_ERR_UNSUPPORTED for a smooth(...) of more than 8 kinks or with one off the
+ *  centre of its transition, and where this machine lacks what BERLU_ISA names; BERLU_ERR_MEMORY;
+ *  *out is then NULL. The caller frees the activation with berlu_act_free(). */
 BERLU_API berlu_status berlu_act_make(berlu_act **out, const char *spec);
 
 /** The same; a name that is none of the above is looked up in `names` (may be NULL) before it is
@@ -89,8 +91,9 @@ BERLU_API berlu_status berlu_act_make(berlu_act **out, const char *spec);
  *  registry. */
 BERLU_API berlu_status berlu_act_make_in(berlu_act **out, const char *spec, const berlu_registry *names);
 
-/** Makes an activation from a smoothed function of at most 8 kinks; `f` is copied. `name` follows
- *  the rule of berlu_registry_add(): no built-in name, no `smooth`. */
+/** Makes an activation from a smoothed function of at most 8 kinks, each at the centre of its
+ *  transition, and not of curves; `f` is copied. `name` follows the rule of berlu_registry_add():
+ *  no built-in name, no `smooth`. */
 BERLU_API berlu_status berlu_act_make_smooth(berlu_act **out, const char *name, const berlu_smooth *f);
 
 BERLU_API void berlu_act_free(berlu_act *act); /* NULL is allowed */
@@ -228,7 +231,8 @@ typedef struct berlu_exec {
 /** Runs a call. `exec` NULL means {BERLU_ISA_BEST, 0}. Checked before anything is touched: NULL
  *  pointers that are needed, sizes that overflow, strides other than 0 and 1, a workspace that is
  *  missing or too small (BERLU_ERR_ARG); an instruction set this machine lacks, an op this
- *  activation lacks (BERLU_ERR_UNSUPPORTED). */
+ *  activation lacks (BERLU_ERR_UNSUPPORTED); constants per channel that find no memory
+ *  (BERLU_ERR_MEMORY). */
 BERLU_API berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call,
                                      const berlu_exec *exec);
 
