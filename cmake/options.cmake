@@ -8,6 +8,7 @@ set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_UNITY_BUILD OFF)  # whatever the project around it asks for: static names repeat from file to file
 set(CMAKE_C_FLAGS_RELEASE "-O2 -g1")  # lines for backtraces; full -g costs a third of the time to build the kernels
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
@@ -21,6 +22,8 @@ if(CMAKE_C_COMPILER_ID MATCHES Clang) # tables leave out the fields that are zer
 endif()
 if(NOT PROJECT_IS_TOP_LEVEL) # another project's compiler may know warnings that we have not met
     add_compile_options("$<$<COMPILE_LANGUAGE:C>:-Wno-error>")
+    add_compile_options("$<$<COMPILE_LANGUAGE:C>:-fno-fast-math;-ffp-contract=off>")  # clang's first one allows contraction
+    add_link_options(-fno-fast-math)  # GCC's libraries else flush subnormal numbers to zero in every program that loads them
 endif()
 add_compile_definitions(_GNU_SOURCE)
 

@@ -27,7 +27,8 @@
  * Guarantees of every call. The result is within a stated bound of a few ULP, tails included
  * (berlu_act_ulp(); smoothed functions have an absolute bound). It is the same to the last bit on
  * every instruction set and with any number of threads, sums included (a NaN's payload and sign
- * aside). No call that computes allocates memory. 16-bit storage holds the f32 result rounded once.
+ * aside). No call that computes allocates memory, except for parameters per channel without a
+ * workspace. 16-bit storage holds the f32 result rounded once.
  * NaN in x gives NaN in the value, in every derivative and in every parameter derivative; a NaN
  * parameter gives NaN for every x; infinities give the limits of the function (where its definition
  * names a product alpha * x, alpha = 0 at -inf is 0 * inf = NaN). Subnormal numbers are kept. All
@@ -68,8 +69,8 @@ typedef struct berlu_act berlu_act;
  *                                                            see berlu/smooth.h
  *
  *  (the numbers are the defaults). alpha is finite (celu: 2^-100 <= |alpha| <= 2^100), eps and beta
- *  lie in [2^-60, 2^60], degree is 2 to 16; an odd degree is the even one below. Three keys belong
- *  to every activation:
+ *  lie in [2^-60, 2^60], (1 - alpha) / eps is finite in f32, degree is 2 to 16; an odd degree is
+ *  the even one below. Three keys belong to every activation:
  *
  *      learn=none|alpha|eps|alpha+eps   the parameters that training changes; prelu and berlu
  *                                       learn alpha by default, the others nothing. It changes
@@ -80,8 +81,9 @@ typedef struct berlu_act berlu_act;
  *
  *  The best instruction set of this machine is chosen here, once (the environment variable
  *  BERLU_ISA comes first). Returns BERLU_ERR_ARG with a message that names the key and the nearest
- *  right name; BERLU_ERR_MEMORY; *out is then NULL. The caller frees the activation with
- *  berlu_act_free(). */
+ *  right name; BERLU_ERR_UNSUPPORTED for a smooth(...) of more than 8 kinks or with one off the
+ *  centre of its transition, and where this machine lacks what BERLU_ISA names; BERLU_ERR_MEMORY;
+ *  *out is then NULL. The caller frees the activation with berlu_act_free(). */
 BERLU_API berlu_status berlu_act_make(berlu_act **out, const char *spec);
 
 /** The same; a name that is none of the above is looked up in `names` (may be NULL) before it is
@@ -89,8 +91,9 @@ BERLU_API berlu_status berlu_act_make(berlu_act **out, const char *spec);
  *  registry. */
 BERLU_API berlu_status berlu_act_make_in(berlu_act **out, const char *spec, const berlu_registry *names);
 
-/** Makes an activation from a smoothed function of at most 8 kinks; `f` is copied. `name` follows
- *  the rule of berlu_registry_add(): no built-in name, no `smooth`. */
+/** Makes an activation from a smoothed function of at most 8 kinks, each at the centre of its
+ *  transition, and not of curves; `f` is copied. `name` follows the rule of berlu_registry_add():
+ *  no built-in name, no `smooth`. */
 BERLU_API berlu_status berlu_act_make_smooth(berlu_act **out, const char *name, const berlu_smooth *f);
 
 BERLU_API void berlu_act_free(berlu_act *act); /* NULL is allowed */
@@ -108,9 +111,9 @@ typedef enum berlu_dtype { BERLU_F32 = 0, BERLU_BF16 = 1, BERLU_F16 = 2 } berlu_
  *
  *  Accuracy in f32 (see berlu_act_ulp()): those with an exponential 2 ULP (gelu_tanh 2.5),
  *  hard_swish 3, the piecewise-linear ones 1; berlu and smelu are exact for x > eps, one rounding
- *  for x < -eps, and between at most 2 ulp of eps and 5 (degree 2), 12 (degrees 4, 6) or 20 (above)
- *  ULP of the larger of line and bump. (Not of the result: the knee crosses zero.) Smoothed
- *  functions, scale and center have absolute bounds: see berlu_act_ulp().
+ *  for x < -eps, and between 5 (degree 2), 12 (degrees 4, 6) or 20 (above) ULP of the larger of
+ *  line and bump. (Not of the result: the knee crosses zero.) Smoothed functions, scale and center
+ *  have absolute bounds: see berlu_act_ulp().
  *
  *  Returns BERLU_ERR_ARG when act or a needed pointer is NULL, dtype is unknown or the size
  *  overflows; y is unchanged. */
@@ -228,7 +231,8 @@ typedef struct berlu_exec {
 /** Runs a call. `exec` NULL means {BERLU_ISA_BEST, 0}. Checked before anything is touched: NULL
  *  pointers that are needed, sizes that overflow, strides other than 0 and 1, a workspace that is
  *  missing or too small (BERLU_ERR_ARG); an instruction set this machine lacks, an op this
- *  activation lacks (BERLU_ERR_UNSUPPORTED). */
+ *  activation lacks (BERLU_ERR_UNSUPPORTED); constants per channel that find no memory
+ *  (BERLU_ERR_MEMORY). */
 BERLU_API berlu_status berlu_act_run(const berlu_act *act, berlu_act_op op, const berlu_act_call *call,
                                      const berlu_exec *exec);
 
@@ -319,7 +323,8 @@ BERLU_API double berlu_act_lipschitz(const berlu_act *act);
  *  exceeds f32), and f(0) is subtracted in f32: near 0 an error of the order of |f(0)| 2^-24
  *  remains, however small the result. Altogether g(x) = (f(k x) - f(0)) / k is within ((2 ulp + 2)
  *  (F + |f(0)|) + L |k x|) 2^-24 / |k|, where F is |f(k x)| (for berlu and smelu the larger of line
- *  and bump), L the Lipschitz constant, and f(0) counts only with center=1. */
+ *  and bump), L the Lipschitz constant, and f(0) counts only with center=1; and because k x, f(k x)
+ *  and g may be subnormal numbers, within (ulp + L) 2^-149 / |k| + 2^-150 more. */
 BERLU_API double berlu_act_ulp(const berlu_act *act);
 BERLU_API double berlu_act_slope_ulp(const berlu_act *act);
 

@@ -287,6 +287,8 @@ static berlu_status act_finish(berlu_act **out, berlu_act *act, berlu_status sta
     TRY_DONE(status);
     if (pairs)
         TRY_DONE(set_pairs(act, pairs));
+    if (act->definition->check)
+        TRY_DONE(act->definition->check(act->exact));
     TRY_DONE(write_spec(act));
     TRY_DONE(kernels_prepare(act));
     *out = act;

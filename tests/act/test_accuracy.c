@@ -154,7 +154,10 @@ static void scaled_and_centred_values_hold_their_absolute_bound(void **state)
                  {"berlu:alpha=0.1,eps=1,scale=3,center=1", "berlu:alpha=0.1,eps=1", 3, 1},
                  {"hard_sigmoid:center=1", "hard_sigmoid", 1, 1},
                  {"silu:scale=0.3", "silu", 0.3f, 0},
-                 {"gelu:scale=8", "gelu", 8, 0}};
+                 {"gelu:scale=8", "gelu", 8, 0},
+                 {"silu:scale=0x1p40", "silu", 0x1p40, 0},
+                 {"tanh:scale=0x1p-110", "tanh", 0x1p-110, 0}, /* most k x are subnormal */
+                 {"gelu:scale=-0x1p-130,center=1", "gelu", -0x1p-130, 1}};
     for (size_t s = 0; s < sizeof cases / sizeof *cases; s++) {
         berlu_act *act, *plain;
         double k = cases[s].k, worst = 0;
@@ -168,8 +171,9 @@ static void scaled_and_centred_values_hold_their_absolute_bound(void **state)
             if (!isfinite(x[i]) || fabs(z) > 0x1.fffffefp127)
                 continue; /* k x overflows: the limit of f */
             double f = fabs(value_unit(plain, z, inputs_at(plain, z).value)) + fabs(zero);
-            double bound = (2 * berlu_act_ulp(plain) + 2) * f + berlu_act_lipschitz(plain) * fabs(z);
-            bound = bound * 0x1p-24 / k + 0x1p-148 / fmin(k, 1);
+            double ulp = berlu_act_ulp(plain), steepest = berlu_act_lipschitz(plain);
+            double bound = ((2 * ulp + 2) * f + steepest * fabs(z)) * 0x1p-24 / fabs(k);
+            bound += (ulp + steepest) * 0x1p-149 / fabs(k) + 0x1p-150;
             worst = fmax(worst, fabs((double)y[i] - want) / bound);
             if (!(fabs((double)y[i] - want) <= bound))
                 fail_msg("%s: f(%a) = %.9g instead of %.17g", cases[s].spec, (double)x[i], (double)y[i], want);

@@ -238,12 +238,35 @@ static void a_width_below_its_range_is_held(void **state)
     }
 }
 
+/* The parameters of a call are not checked, as a text is: where (1 - alpha) / eps overflows the
+ * transition means nothing, but the lines stay. */
+static void parameters_that_overflow_together_leave_the_lines(void **state)
+{
+    (void)state;
+    static const float alpha = 1e24f, eps = 1e-15f, x[] = {-1, 2};
+    berlu_act *act;
+    assert_int_equal(berlu_act_make(&act, "berlu"), BERLU_OK);
+    for (int isa = BERLU_ISA_SCALAR; isa <= BERLU_ISA_NEON; isa++) {
+        float y[2], slope[2];
+        if (!berlu_act_can_run(act, (berlu_isa)isa))
+            continue;
+        berlu_act_call call = {.rows = 2, .channels = 1, .x = x, .y = y};
+        call.param[0].value = &alpha, call.param[1].value = &eps;
+        assert_int_equal(berlu_act_run(act, BERLU_ACT_FORWARD, &call, &(berlu_exec){(berlu_isa)isa, 1}), BERLU_OK);
+        call.y = slope;
+        assert_int_equal(berlu_act_run(act, BERLU_ACT_SLOPE, &call, &(berlu_exec){(berlu_isa)isa, 1}), BERLU_OK);
+        assert_true(y[0] == -1e24f && y[1] == 2 && slope[0] == 1e24f && slope[1] == 1);
+    }
+    berlu_act_free(act);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(berlu_is_the_line_outside_and_smelu_is_berlu_without_slope),
         cmocka_unit_test(right_of_eps_the_slope_is_exactly_one_and_that_by_alpha_zero),
         cmocka_unit_test(what_lies_right_of_eps_leaves_alpha_alone),
+        cmocka_unit_test(parameters_that_overflow_together_leave_the_lines),
         cmocka_unit_test(inside_the_slope_by_alpha_is_within_its_units_of_eps),
         cmocka_unit_test(high_degrees_hold_their_bound_in_wide_transitions),
         cmocka_unit_test(a_width_below_its_range_is_held),

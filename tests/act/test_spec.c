@@ -50,6 +50,8 @@ static void bad_texts_are_refused_with_a_sentence_that_names_the_fault(void **st
         {"berlu:eps=inf", "eps=inf"},
         {"berlu:eps=0x1p-61", "range"},
         {"berlu:eps=0x1p61", "range"},
+        {"berlu:alpha=-1e21,eps=1e-18", "alpha=-1e+21 and eps=1e-18"},
+        {"berlu:eps=0x1p-60,alpha=1e24,degree=4", "range of f32"},
         {"berlu:degree=1", "degree=1"},
         {"berlu:degree=17", "degree=17"},
         {"berlu:degree=2.5", "degree=2.5"},

@@ -19,6 +19,10 @@ $cc $flags use.c -o "$work/use_pc" $(pkg-config --cflags --libs berlu)
 $cc $flags use.c -o "$work/use_pc_static" $(pkg-config --cflags berlu) "$libraries/libberlu.a" $(pkg-config --static --libs-only-other berlu) -lm
 cmake -S . -B "$work/cmake" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="$flags" >>"$work/log"
 cmake --build "$work/cmake" >>"$work/log"
+if cmake -S . -B "$work/none" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" -DCOMPONENT=none >>"$work/log" 2>&1; then
+    echo "found a component that does not exist"
+    exit 1
+fi
 for program in use_pc use_pc_static cmake/use_shared cmake/use_static; do
     echo "$program: $("$work/$program")"
 done

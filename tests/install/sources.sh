@@ -22,7 +22,8 @@ configure() {
 }
 configure alone -S "$BERLU_SOURCE_DIR" -DBERLU_ENGINE=OFF -DBERLU_TESTS=OFF -DBERLU_CUDA=OFF
 configure subdirectory -S "$BERLU_SOURCE_DIR/tests/install/sources" -DBERLU_SOURCES="$BERLU_SOURCE_DIR"
-configure fetch -S "$BERLU_SOURCE_DIR/tests/install/sources" -DBERLU_SOURCES="$BERLU_SOURCE_DIR" -DHOW=fetch -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON
+configure fetch -S "$BERLU_SOURCE_DIR/tests/install/sources" -DBERLU_SOURCES="$BERLU_SOURCE_DIR" -DHOW=fetch \
+    -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON -DCMAKE_UNITY_BUILD=ON -DCMAKE_C_FLAGS="-O2 -ffast-math" # what does not suit libberlu
 echo "three ways configured without ninja and pkg-config"
 [ "$verb" = build ] || exit 0
 for folder in alone fetch; do

@@ -7,6 +7,7 @@
 
 #include "act/formulas/berlu_exact.h"
 #include "act/formulas/definition.h"
+#include "base/status.h"
 #include "smooth/limits.h"
 
 /* C(n, k) for the small n that occur; exact. */
@@ -87,6 +88,15 @@ static int from_output(const double *p, const act_shape *shape)
     return shape->degree == 2 && p[0] > 0;
 }
 
+/* The kernels multiply by it (square, in berlu.h). */
+static berlu_status check(const double *p)
+{
+    if (isfinite((float)((1 - p[0]) / p[1])))
+        return BERLU_OK;
+    return berlu_fail(BERLU_ERR_ARG, "berlu: with alpha=%g and eps=%g (1 - alpha) / eps exceeds the range of f32", p[0],
+                      p[1]);
+}
+
 const act_definition act_berlu = {
     .name = "berlu",
     .about = "leaky ReLU with its kink smoothed by a Bernstein polynomial on |x| < eps",
@@ -99,4 +109,5 @@ const act_definition act_berlu = {
     .point = point,
     .lipschitz = lipschitz,
     .from_output = from_output,
+    .check = check,
 };

@@ -12,9 +12,9 @@
  * coefficients only (docs/math.md has the derivation). In this order below: the function and its
  * derivatives, the same from the output, higher degrees, constants.
  *
- * Bounds: value 5 ULP (degree 2), 12 (4 and 6) or 20 (above) of the larger of line and bump, and 2
- * ulp of eps; exact for x > eps, one rounding for x < -eps. The sign of x selects the side, so
- * alpha may lie on either side of 1. */
+ * Bounds: value 5 ULP (degree 2), 12 (4 and 6) or 20 (above) of the larger of line and bump; exact
+ * for x > eps, one rounding for x < -eps. The sign of x selects the side, so alpha may lie on
+ * either side of 1. */
 #ifndef ACT_FORMULAS_BERLU_H
 #define ACT_FORMULAS_BERLU_H
 

@@ -36,23 +36,25 @@ V_FN act_consts act_prepare(const v_f32 *params, const act_shape *shape)
                         .inverse_low = v_mul(v_fnma(inverse, alpha, v_one()), inverse)};
 }
 
-/* x / alpha = z + *low, within [-110, 170]. At 170 alpha e^z is infinite for every alpha of the
- * range, below -110 e^z is 0. */
+/* x / alpha = z + *low, within [-170, 170]. At 170 alpha e^z and e^z / alpha are infinite for every
+ * alpha of the range, at -170 celu_exp() is 0. */
 V_FN v_f32 celu_argument(v_f32 x, const act_consts *k, v_f32 *low)
 {
     v_f32 z = v_mul(x, k->inverse), rest = v_fma(x, k->inverse_low, v_fms(x, k->inverse, z));
-    v_mask inside = v_and(v_less(v_set(-110.0f), z), v_less(z, v_set(170.0f)));
-    *low = v_select(inside, rest, v_zero());
-    return v_min(v_max(z, v_set(-110.0f)), v_set(170.0f));
+    *low = v_select(v_less(v_abs(z), v_set(170.0f)), rest, v_zero());
+    return v_min(v_max(z, v_set(-170.0f)), v_set(170.0f));
 }
 
-/* e^(z + low), whole range; infinite above 88.73 */
-V_FN v_f32 celu_exp(v_f32 z, v_f32 low)
+/* factor e^(z + low), which may be a normal number where e^z alone is infinite or subnormal */
+V_FN v_f32 celu_exp(v_f32 z, v_f32 low, v_f32 factor)
 {
-    v_f32 shifted, tail = v_exp_two(z, low, &shifted), power = v_power(shifted), y = v_fma(power, tail, power);
+    v_f32 shifted, tail = v_exp_two(z, low, &shifted), power = v_power(shifted);
+    v_f32 y = v_mul(factor, v_fma(power, tail, power));
     v_mask far = v_less(v_set(87.0f), v_abs(z));
-    if (v_any(far))
-        y = v_select(far, v_scale(v_add(v_one(), tail), shifted), y);
+    if (v_any(far)) {
+        y = v_select(far, v_scale(v_fma(factor, tail, factor), shifted), y);
+        y = v_select(v_less_equal(z, v_set(-170.0f)), v_mul(v_zero(), factor), y);
+    }
     return y;
 }
 
@@ -79,14 +81,14 @@ V_FN v_f32 act_value(v_f32 x, const act_consts *k)
 V_FN v_f32 act_slope(v_f32 x, const act_consts *k)
 {
     v_f32 low, z = celu_argument(x, k, &low);
-    v_f32 slope = v_select(v_less_equal(x, v_zero()), v_mul(k->right, celu_exp(z, low)), k->right);
+    v_f32 slope = v_select(v_less_equal(x, v_zero()), celu_exp(z, low, k->right), k->right);
     return v_select(v_is_nan(x), x, slope);
 }
 
 V_FN v_f32 act_curve(v_f32 x, const act_consts *k)
 {
     v_f32 low, z = celu_argument(x, k, &low);
-    v_f32 curve = v_select(v_less_equal(x, v_zero()), v_mul(celu_exp(z, low), k->inverse), v_sub(k->right, v_one()));
+    v_f32 curve = v_select(v_less_equal(x, v_zero()), celu_exp(z, low, k->inverse), v_sub(k->right, v_one()));
     return v_select(v_is_nan(x), x, curve);
 }
 
@@ -99,7 +101,7 @@ V_FN v_f32 celu_alpha_near(v_f32 z, v_f32 low) /* (z + low)^2 times a polynomial
 
 V_FN void act_param_slopes(v_f32 x, const act_consts *k, v_f32 *out)
 {
-    v_f32 low, z = celu_argument(x, k, &low), grown = celu_exp(z, low);
+    v_f32 low, z = celu_argument(x, k, &low), grown = celu_exp(z, low, v_one());
     v_f32 bounded = v_max(z, v_set(-30.0f));
     v_f32 growth = v_expm1_two(bounded, v_select(v_less(z, v_set(-30.0f)), v_zero(), low));
     v_f32 slope = v_select(v_less(v_abs(z), v_set(CELU_NEAR)), celu_alpha_near(z, low), v_fnma(z, grown, growth));

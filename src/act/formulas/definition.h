@@ -37,6 +37,8 @@ typedef struct act_definition {
     /* Whether the derivative can be computed from the output for these parameters; NULL: never. */
     int (*from_output)(const double *p, const act_shape *shape);
     int from_output_f32; /* 1: only from f32 outputs, because rounding to 16 bits loses the side of a kink */
+    /* Refuses parameters that are in their ranges but do not go together; NULL: there are none. */
+    berlu_status (*check)(const double *p);
 } act_definition;
 
 /* The most frequent values of the last two: 1, and always. */
