@@ -71,6 +71,13 @@ done:
     return status;
 }
 
+berlu_status tar_add_bytes(tar_out *t, const char *name, const void *bytes, size_t count)
+{
+    TRY(header_write(t, name, count));
+    TRY(file_out_write(t->file, bytes, count));
+    return blocks_fill(t, count);
+}
+
 berlu_status tar_commit(tar_out *t)
 {
     static const char end[2 * BLOCK];

@@ -17,6 +17,7 @@ typedef struct tar_out {
 
 berlu_status tar_open(tar_out *t, const char *path);
 berlu_status tar_add_file(tar_out *t, const char *name, const char *path);
+berlu_status tar_add_bytes(tar_out *t, const char *name, const void *bytes, size_t count);
 berlu_status tar_commit(tar_out *t); /* ends it, also when this fails */
 void tar_discard(tar_out *t);        /* one that is not open is fine */
 

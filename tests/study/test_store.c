@@ -499,6 +499,89 @@ static void unpacking_may_fail_anywhere_and_be_repeated(void **state)
     assert_int_equal(status, BERLU_OK);
 }
 
+enum { TAR_BLOCK = 512, MEMBERS = 16 };
+
+/* Where the members of a tar lie, and where the blocks begin that end it. */
+typedef struct tar_members {
+    char *bytes;
+    size_t size, count, header[MEMBERS + 1], content[MEMBERS];
+} tar_members;
+
+static void pack_members(tar_members *t, const fixture *f)
+{
+    char path[256];
+    *t = (tar_members){0};
+    snprintf(path, sizeof path, "%s/pack.tar", f->folder);
+    assert_int_equal(file_read_all(&t->bytes, &t->size, path, 64 << 20), BERLU_OK);
+    for (size_t at = 0; t->bytes[at]; t->count++) {
+        assert_true(t->count < MEMBERS && at < t->size);
+        t->header[t->count] = at;
+        t->content[t->count] = strtoul(t->bytes + at + 124, NULL, 8);
+        at += TAR_BLOCK + (t->content[t->count] + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+        t->header[t->count + 1] = at;
+    }
+}
+
+/* The pack of these bytes, into a folder of its own: nothing of it is taken. */
+static void pack_is_refused(const fixture *f, const char *bytes, size_t size, const char *words)
+{
+    char folder[256], runs[300];
+    store_contents c;
+    snprintf(folder, sizeof folder, "%s/refused", f->folder);
+    snprintf(runs, sizeof runs, "%s/runs", folder);
+    file_put(f->folder, "pack.tar", bytes, size);
+    assert_int_equal(unpack_once(f, folder), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "pack.tar: "));
+    assert_non_null(strstr(berlu_last_error(), words));
+    assert_false(folder_exists(runs));
+    assert_int_equal(contents_read(&c, folder), BERLU_OK);
+    assert_int_equal(c.count, 0);
+    store_contents_free(&c);
+    assert_int_equal(folder_remove(folder), BERLU_OK);
+}
+
+static void a_pack_with_a_flipped_bit_or_a_lost_file_is_refused(void **state)
+{
+    fixture *f = *state;
+    tar_members t;
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    assert_int_equal(pack_once(f), BERLU_OK);
+    pack_members(&t, f);
+    assert_int_equal(t.count, 2 + 2 * 4); /* the list, the index, and four files of each run */
+    for (size_t i = 0; i < t.count; i++) {
+        char *content = t.bytes + t.header[i] + TAR_BLOCK;
+        const char *name = t.bytes + t.header[i] + strlen("study/");
+        const size_t places[] = {0, t.content[i] / 2, t.content[i] - 1};
+        for (size_t p = 0; p < COUNT(places); p++) {
+            content[places[p]] ^= 4;
+            pack_is_refused(f, t.bytes, t.size, i ? name : "; nothing of it is taken");
+            content[places[p]] ^= 4;
+        }
+        if (i > 1) /* cut where another file could have begun */
+            pack_is_refused(f, t.bytes, t.header[i], "in it is missing");
+    }
+    file_put(f->folder, "pack.tar", t.bytes, t.size);
+    assert_int_equal(unpack_once(f, f->folder), BERLU_OK);
+    free(t.bytes);
+}
+
+static void a_pack_of_an_earlier_version_has_no_list(void **state)
+{
+    fixture *f = *state;
+    tar_members t;
+    char folder[256], runs[300];
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    assert_int_equal(pack_once(f), BERLU_OK);
+    pack_members(&t, f);
+    file_put(f->folder, "pack.tar", t.bytes + t.header[1], t.size - t.header[1]);
+    snprintf(folder, sizeof folder, "%s/earlier", f->folder);
+    snprintf(runs, sizeof runs, "%s/runs/%s", folder, f->runs.items[1].key);
+    assert_int_equal(unpack_once(f, folder), BERLU_OK);
+    contents_check(f, folder);
+    assert_true(folder_exists(runs));
+    free(t.bytes);
+}
+
 static void what_a_store_holds_is_known(void **state)
 {
     fixture *f = *state;
@@ -673,6 +756,8 @@ int main(void)
         CASE(a_damaged_store_is_not_merged),
         CASE(a_pack_appears_whole_or_not_at_all),
         CASE(unpacking_may_fail_anywhere_and_be_repeated),
+        CASE(a_pack_with_a_flipped_bit_or_a_lost_file_is_refused),
+        CASE(a_pack_of_an_earlier_version_has_no_list),
         CASE(what_a_store_holds_is_known),
         CASE(looking_at_a_run_tells_memory_from_damage),
         CASE(every_allocation_of_the_keys_may_fail),
