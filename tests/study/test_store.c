@@ -582,6 +582,25 @@ static void a_pack_of_an_earlier_version_has_no_list(void **state)
     free(t.bytes);
 }
 
+/* What else lies in a run's folder, such as TensorBoard's files with the name of a host in theirs. */
+static void a_pack_takes_names_of_99_bytes(void **state)
+{
+    fixture *f = *state;
+    char name[101] = {0}, folder[256], run[STUDY_PATH];
+    memset(name, 'x', 99);
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    file_put(f->runs.items[0].path, name, "words", 5);
+    assert_int_equal(pack_once(f), BERLU_OK);
+    snprintf(folder, sizeof folder, "%s/names", f->folder);
+    assert_int_equal(unpack_once(f, folder), BERLU_OK);
+    snprintf(run, sizeof run, "%s/runs/%s/%s", folder, f->runs.items[0].key, name);
+    assert_true(file_exists(run));
+    name[99] = 'x';
+    file_put(f->runs.items[0].path, name, "words", 5);
+    assert_int_equal(pack_once(f), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "is too long for an archive"));
+}
+
 static void what_a_store_holds_is_known(void **state)
 {
     fixture *f = *state;
@@ -758,6 +777,7 @@ int main(void)
         CASE(unpacking_may_fail_anywhere_and_be_repeated),
         CASE(a_pack_with_a_flipped_bit_or_a_lost_file_is_refused),
         CASE(a_pack_of_an_earlier_version_has_no_list),
+        CASE(a_pack_takes_names_of_99_bytes),
         CASE(what_a_store_holds_is_known),
         CASE(looking_at_a_run_tells_memory_from_damage),
         CASE(every_allocation_of_the_keys_may_fail),
