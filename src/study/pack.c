@@ -269,7 +269,9 @@ berlu_status study_unpack(store *into, const char *folder, const char *pack, siz
     if (!file_exists(index))
         TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: no pack of a study: study/study.db is not in it", pack));
     TRY_DONE(sums_check(incoming, pack));
-    TRY_DONE(store_merge(into, index, added));
+    status = store_merge(into, index, added);
+    if (status != BERLU_OK) /* it names the index, whose folder goes */
+        TRY_DONE(berlu_fail_in(status, pack));
     TRY_DONE(runs_move(incoming, folder));
     return folder_remove(incoming);
 done:

@@ -116,6 +116,19 @@ same a h
 tables slim i
 same a i
 
+# Runs with other settings are no more seeds of a cell, whichever store comes first and whether its own run is done.
+"$berlu" study run "$study" --dir odd --set batch=32 --only 1e-3 --quiet >/dev/null
+"$berlu" study pack odd --out odd.tar >/dev/null
+for pair in "whole odd.tar" "odd whole" "odd part.tar"; do
+    code=0
+    "$berlu" study merge $pair --out mixed 2>message || code=$?
+    [ $code = 2 ]
+    grep -q "^berlu: study merge: ${pair#* }.*, seed [01] of small was run with other settings than are registered" message
+    "$berlu" study status "$study" --dir mixed | grep -q "$([ "$pair" = "whole odd.tar" ] && echo 8 || echo 0) done"
+    [ ! -e mixed/runs ]
+    rm -r mixed
+done
+
 # Several at once into a folder that does not exist yet.
 merges=
 for i in 1 2 3 4; do
