@@ -69,6 +69,26 @@ static berlu_status additions_merge(store *into)
     return BERLU_OK;
 }
 
+#define SAME         "o.study = m.study AND o.name = m.name AND o.a = m.a AND o.b = m.b"
+#define OF_MAIN      "SELECT expect, \"limit\", minus_a, minus_b FROM main.prediction o WHERE " SAME
+#define OF_OTHER     "SELECT expect, \"limit\", minus_a, minus_b FROM other.prediction o WHERE " SAME
+#define EARLIER(row) "UPDATE main." row " AS m SET registered = o.registered FROM other." row " AS o WHERE "
+
+/* What both stores registered alike was registered when the first of them did, in whatever order
+ * they are merged. Begun on two machines, a study has two times. */
+static berlu_status registrations_merge(store *into)
+{
+    TRY(store_exec(into, EARLIER("study") "o.name = m.name AND o.sha256 = m.sha256 AND o.registered < m.registered"));
+    if (store_has_table(into, "other", "equivalence"))
+        TRY(store_exec(into, EARLIER("equivalence") SAME " AND o.source = m.source AND o.margin = m.margin"
+                                                         " AND o.registered < m.registered"));
+    if (!store_has_table(into, "other", "prediction"))
+        return BERLU_OK;
+    return store_exec(into, EARLIER("contrast") SAME " AND o.registered < m.registered"
+                                                     " AND NOT EXISTS(" OF_MAIN " EXCEPT " OF_OTHER ")"
+                                                     " AND NOT EXISTS(" OF_OTHER " EXCEPT " OF_MAIN ")");
+}
+
 /* Before the contrasts: a contrast that this store has keeps what it predicts here. */
 static berlu_status predictions_merge(store *into)
 {
@@ -82,6 +102,7 @@ static berlu_status predictions_merge(store *into)
 /* Within a transaction: all rows that the other store has and this one lacks. */
 static berlu_status rows_merge(store *into, size_t *added)
 {
+    TRY(registrations_merge(into));
     TRY(predictions_merge(into));
     TRY(store_exec(into,
                    "INSERT OR IGNORE INTO main.study SELECT * FROM other.study;"

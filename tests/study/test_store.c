@@ -343,7 +343,9 @@ static void store_sql(const char *folder, const char *sql)
     text_free(&notes);
 }
 
-/* The one contrast of the store: what it predicts, and whether its time is that of `long_ago`. */
+#define LONG_AGO "1970-01-01T00:00:00Z"
+
+/* The one contrast of the store: what it predicts, and whether its time is LONG_AGO. */
 static void contrast_is(const char *folder, stats_expects what, double limit, int second, int old)
 {
     store_contents c;
@@ -353,11 +355,11 @@ static void contrast_is(const char *folder, stats_expects what, double limit, in
     assert_true(k->expected.what == what && (!what || k->expected.limit == limit) && k->second == second);
     if (second)
         assert_true(k->minus_a == k->b && k->minus_b == k->a);
-    assert_int_equal(strcmp(k->registered, "long ago") == 0, old);
+    assert_int_equal(strcmp(k->registered, LONG_AGO) == 0, old);
     store_contents_free(&c);
 }
 
-static const char long_ago[] = "UPDATE contrast SET registered = 'long ago'";
+static const char long_ago[] = "UPDATE contrast SET registered = '" LONG_AGO "'";
 
 static void another_prediction_is_a_new_registration(void **state)
 {
@@ -380,6 +382,44 @@ static void another_prediction_is_a_new_registration(void **state)
     store_sql(folder, long_ago);
     study_put(f, folder, NULL);
     contrast_is(folder, STATS_NOTHING, 0, 0, 0);
+}
+
+static void merge_into(const char *folder, const char *from)
+{
+    char path[300];
+    text notes = {0};
+    store *s = NULL;
+    size_t added;
+    snprintf(path, sizeof path, "%s/study.db", from);
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_merge(s, path, &added), BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    text_free(&notes);
+}
+
+/* A study begun on two machines was registered on the first of them. */
+static void the_first_registration_counts_in_any_order(void **state)
+{
+    fixture *f = *state;
+    char first[256], second[256], other[256];
+    snprintf(first, sizeof first, "%s/first", f->folder);
+    snprintf(second, sizeof second, "%s/second", f->folder);
+    snprintf(other, sizeof other, "%s/other", f->folder);
+    static const char *const asks[] = {NULL, "greater, than: 1"};
+    for (size_t i = 0; i < COUNT(asks); i++) {
+        stats_expects what = asks[i] ? STATS_ABOVE : STATS_NOTHING;
+        study_put(f, first, asks[i]);
+        store_sql(first, long_ago);
+        study_put(f, second, asks[i]);
+        contrast_is(second, what, asks[i] ? 1 : 0, i > 0, 0);
+        merge_into(first, second);
+        contrast_is(first, what, asks[i] ? 1 : 0, i > 0, 1);
+        study_put(f, other, "greater, than: 0.5"); /* another prediction is not the same contrast */
+        merge_into(other, first);
+        contrast_is(other, STATS_ABOVE, 0.5, 1, 0);
+        merge_into(second, first);
+        contrast_is(second, what, asks[i] ? 1 : 0, i > 0, 1);
+    }
 }
 
 static void a_store_of_an_earlier_version_has_no_predictions(void **state)
@@ -769,6 +809,7 @@ int main(void)
         CASE(a_run_began_at_its_first_event),
         CASE(a_slim_store_has_at_most_20_kb_a_run),
         CASE(another_prediction_is_a_new_registration),
+        CASE(the_first_registration_counts_in_any_order),
         CASE(a_store_of_an_earlier_version_has_no_predictions),
         CASE(the_start_and_epochs_1_10_100_survive_slimming_and_merging),
         CASE(one_key_with_two_results_is_refused),
