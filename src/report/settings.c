@@ -64,8 +64,10 @@ static const char *word_at(reader *r, const char *key)
         value = json_array_size(value) == 1 ? json_array_get(value, 0) : NULL;
     if (json_is_string(value))
         return checked(r, arena_strdup(r->memory, json_string_value(value)));
-    if (json_is_number(value))
-        return checked(r, arena_printf(r->memory, "%.17g", json_number_value(value)));
+    if (json_is_number(value)) {
+        char number[NUMBER_TEXT];
+        return checked(r, arena_strdup(r->memory, number_text(number, json_number_value(value))));
+    }
     const char *written = line_value(r, key);
     return written ? written : "";
 }

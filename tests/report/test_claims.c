@@ -152,8 +152,9 @@ static void other_settings_are_not_the_papers_cells(void **state)
     synthetic_make(&contents, &s); /* one side alone, as when each function runs at its own rate */
     for (size_t i = 0; i < 4; i++)
         contents.studies[0].cells[1].runs[i].settings = "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\","
-                                                        "\"epochs\":100,\"lr\":0.002,\"act\":[\"gelu\"]}";
+                                                        "\"epochs\":100,\"lr\":0.00025,\"act\":[\"gelu\"]}";
     assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    assert_string_equal(r.v.studies[0].cells[1].differs, "lr 0.00025 is not the paper's");
     is(&r, 7, "not tested");
     done(&r, &contents);
     judge(&r, &contents, &s);
