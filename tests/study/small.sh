@@ -156,6 +156,10 @@ done
 # where it is not, bits are not comparable and the metric is tested.
 [ "$("$berlu" study verify "$study" --dir whole --sample 2 --quiet | grep -c "equal bits")" = 2 ]
 [ "$("$berlu" study verify "$study" --dir merged --sample 1 --quiet | grep -c "weights equal, metrics.csv equal, correct.bin equal")" = 1 ]
+"$berlu" study verify "$study" --dir beside --known merged --known part --comparable --sample 1 --quiet >verified
+grep -q "weights equal, metrics.csv equal, correct.bin equal" verified
+grep -q "^1 of 1 runs comparable bit for bit, 1 equal; candidates for that: 8 of 8 finished runs" verified
+[ "$(ls beside)" = verify ]
 run=whole/runs/$(ls whole/runs | head -1)
 cp "$run/weights.sha256" kept && tr 0-9a-f 1-9a-f0 <kept >"$run/weights.sha256"
 code=0
