@@ -370,7 +370,9 @@ static berlu_status complete_check(const study *s, const char *yaml, const store
             runs++;
         }
     }
-    return missing ? berlu_fail(BERLU_ERR_INPUT, "%s: %zu of %zu runs have no result; nothing is chosen before all do",
+    return missing ? berlu_fail(BERLU_ERR_INPUT,
+                                "%s: %zu of %zu runs have no result; nothing is chosen before all do (`study merge` "
+                                "joins what other stores hold)",
                                 s->name, missing, runs)
                    : BERLU_OK;
 }
