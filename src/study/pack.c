@@ -6,7 +6,6 @@
  * and moves the runs into place. */
 #include "study/pack.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -44,12 +43,14 @@ typedef struct sum_line {
 static berlu_status sum_add(text *sums, const char *name, const char *path)
 {
     char digest[SHA256_TEXT];
+    if (strchr(name, '\n'))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: a file whose name has a line break cannot be packed", path);
     TRY(sha256_file(digest, path));
     text_add(sums, "%s  %s\n", digest, name);
     return text_status(sums);
 }
 
-/* Reads the line at *at and moves on; 0 when it is none of sum_add()'s. */
+/* Reads the line at *at and moves on; 0 at the end, and when it is none of sum_add()'s. */
 static int sum_next(sum_line *out, const char **at)
 {
     int length = 0;
@@ -126,9 +127,7 @@ static berlu_status files_add(tar_out *t, const text *sums, const char *folder, 
     sum_line line;
     int same;
     TRY(tar_add_bytes(t, "study/" SUMS, sums->data, sums->length));
-    for (const char *at = sums->data; *at;) {
-        if (!sum_next(&line, &at))
-            return berlu_fail(BERLU_ERR_INPUT, "%s: a file whose name has a line break cannot be packed", folder);
+    for (const char *at = sums->data; sum_next(&line, &at);) {
         snprintf(name, sizeof name, "study/%s", line.name);
         if (strcmp(line.name, INDEX) == 0)
             snprintf(path, sizeof path, "%s", snapshot);

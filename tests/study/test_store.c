@@ -639,6 +639,9 @@ static void a_pack_takes_names_of_99_bytes(void **state)
     file_put(f->runs.items[0].path, name, "words", 5);
     assert_int_equal(pack_once(f), BERLU_ERR_ARG);
     assert_non_null(strstr(berlu_last_error(), "is too long for an archive"));
+    file_put(f->runs.items[0].path, "a\nb", "words", 5);
+    assert_int_equal(pack_once(f), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "a\nb: a file whose name has a line break cannot be packed"));
 }
 
 static void what_a_store_holds_is_known(void **state)
