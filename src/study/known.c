@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
+#include "study/pack.h"
 #include "study/store_internal.h"
 
 /* A run that failed has no results: its columns are NULL. */
@@ -70,6 +71,9 @@ berlu_status study_known_take(study_entries *runs, const char *path)
             return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", path);
         path = inside;
     }
+    if (study_is_pack(path))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: is a pack; `berlu study merge %s --out DIR`, and name that folder",
+                          path, path);
     TRY(store_open_read(&s, path));
     berlu_status status = entries_fill(runs, s, 1);
     store_close(s);

@@ -186,9 +186,11 @@ code=0
 [ $code = 2 ]
 grep -q "no run is finished" message
 
-code=0
-"$berlu" study run "$study" --dir never --known "$study" --quiet 2>message || code=$?
-[ $code = 2 ]
-grep -q "not a store" message
-[ ! -e never ]
+for what in "$study not a store" "rest.tar is a pack; .berlu study merge rest.tar --out DIR"; do
+    code=0
+    "$berlu" study run "$study" --dir never --known "${what%% *}" --quiet 2>message || code=$?
+    [ $code = 2 ]
+    grep -q "${what#* }" message
+    [ ! -e never ]
+done
 echo "$kills kills, the same tables by nine ways"
