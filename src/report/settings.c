@@ -250,6 +250,8 @@ berlu_status settings_read(view_cell *c, arena *memory)
     reader r = {c, settings, memory, 0};
     c->model = word_at(&r, "model");
     c->data = word_at(&r, "data");
+    double held = number_at(&r, "holdout");
+    c->judged_on = held > 0 ? checked(&r, arena_printf(memory, "held-out %s", c->data)) : c->data;
     c->epochs = number_at(&r, "epochs");
     c->classes = number_at(&r, "classes");
     /* Prefers the file's spelling: a resolved one names every parameter. */

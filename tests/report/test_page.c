@@ -159,6 +159,31 @@ static void page_and_files_carry_the_numbers_of_the_csv(void **state)
     free(tex);
 }
 
+/* Held-out training images are not the test set: no table and no plot lets one take them for it. */
+static void held_out_images_are_named_where_they_judge(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"relu", 60, 0}, {"gelu", 55, 0}};
+    char folder[FOLDER_PATH];
+    store_contents contents;
+    report r;
+    folder_fresh(folder, "report_held");
+    synthetic_make(&contents, &(synthetic){.cells = cells, .cell_count = 2, .seeds = 2, .epochs = 2, .spread = 0.4});
+    for (size_t c = 0; c < 2; c++)
+        contents.studies[0].cells[c].runs[0].settings =
+            "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\",\"epochs\":100,\"holdout\":5000}";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML | REPORT_CSV), BERLU_OK);
+    char *page = slurp(folder, "index.html"), *beside = slurp(folder, "beside.csv");
+    assert_non_null(strstr(page, "<caption>made: vit_tiny_cifar on held-out cifar10<"));
+    assert_non_null(strstr(page, ">made: vit_tiny_cifar on held-out cifar10, 100 epochs<"));
+    assert_non_null(strstr(beside, "made,held-out cifar10,vit_tiny_cifar,relu,2,"));
+    free(page);
+    free(beside);
+    report_free(&r);
+    store_contents_free(&contents);
+}
+
 /* A study of one's own: its data is not the paper's, and no contrast has a difference of the paper. */
 static void written_own(char folder[FOLDER_PATH], const char *name)
 {
@@ -499,6 +524,7 @@ int main(void)
         cmocka_unit_test(every_figure_of_the_page_is_a_file),
         cmocka_unit_test(nine_cells_are_nine_curves_of_one_plot),
         cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
+        cmocka_unit_test(held_out_images_are_named_where_they_judge),
         cmocka_unit_test(a_study_of_ones_own_begins_with_its_own_verdicts),
         cmocka_unit_test(long_labels_can_be_read),
         cmocka_unit_test(tables_and_plots_name_the_settings_that_differ),
