@@ -159,6 +159,33 @@ static void page_and_files_carry_the_numbers_of_the_csv(void **state)
     free(tex);
 }
 
+/* Runs that are missing do not make seeds equal that are not, or disjoint that are the same. */
+static void noise_is_that_of_the_seeds_that_were_run(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"elu", 66, 0}, {"celu", 66, 0}};
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    store_contents contents;
+    report r;
+    csv_table t;
+    folder_fresh(folder, "report_noise");
+    synthetic_make(&contents, &(synthetic){.cells = cells, .cell_count = 2, .seeds = 5, .epochs = 2, .spread = 0.4});
+    contents.studies[0].cells[0].runs[0].state = "waiting"; /* elu has seeds 1 2 3 4, celu 0 2 3 */
+    contents.studies[0].cells[1].runs[1].state = contents.studies[0].cells[1].runs[4].state = "waiting";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_CSV), BERLU_OK);
+    assert_int_equal(csv_read(&t, folder_path(path, folder, "aa.csv")), BERLU_OK);
+    assert_int_equal(t.rows, 2);
+    assert_true(csv_number(&t, 0, csv_column(&t, "difference")) == 0 && csv_number(&t, 0, csv_column(&t, "n")) == 2);
+    const store_result *elu = contents.studies[0].cells[0].runs, *celu = contents.studies[0].cells[1].runs;
+    double disjoint = (elu[2].top1 + elu[4].top1) / 2 - celu[3].top1;
+    assert_true(fabs(csv_number(&t, 1, csv_column(&t, "difference")) - disjoint) < 1e-12);
+    assert_true(csv_number(&t, 1, csv_column(&t, "n")) == 1);
+    csv_free(&t);
+    report_free(&r);
+    store_contents_free(&contents);
+}
+
 /* Held-out training images are not the test set: no table and no plot lets one take them for it. */
 static void held_out_images_are_named_where_they_judge(void **state)
 {
@@ -524,6 +551,7 @@ int main(void)
         cmocka_unit_test(every_figure_of_the_page_is_a_file),
         cmocka_unit_test(nine_cells_are_nine_curves_of_one_plot),
         cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
+        cmocka_unit_test(noise_is_that_of_the_seeds_that_were_run),
         cmocka_unit_test(held_out_images_are_named_where_they_judge),
         cmocka_unit_test(a_study_of_ones_own_begins_with_its_own_verdicts),
         cmocka_unit_test(long_labels_can_be_read),
