@@ -77,7 +77,7 @@ done:
         const study_entry *r = &x.runs.items[i];
         if (r->state == STUDY_RUNNING || r->state == STUDY_CUT || r->state == STUDY_FAILED)
             printf("  %-8s %-28s seed %-3lld step %llu  %s\n", study_state_names[r->state], x.s.cells[r->cell].label,
-                   (long long)r->seed, (unsigned long long)r->record.step, r->path);
+                   (long long)r->seed, (unsigned long long)r->record.step, r->known ? "(no folder here)" : r->path);
     }
     study_opened_free(&x);
     return status;

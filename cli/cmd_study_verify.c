@@ -105,7 +105,7 @@ static void summary_print(const candidates *of, const verify_row *rows, size_t c
 {
     size_t comparable = 0, equal = 0;
     for (size_t i = 0; i < count; i++) {
-        comparable += rows[i].verdict != VERIFY_CUT && (!rows[i].why.length || rows[i].verdict == VERIFY_EQUAL);
+        comparable += rows[i].verdict == VERIFY_EQUAL || rows[i].verdict == VERIFY_DIFFERENT;
         equal += rows[i].verdict == VERIFY_EQUAL;
     }
     printf("%zu of %zu runs comparable bit for bit, %zu equal; candidates for that: %zu of %zu finished runs (made by "
@@ -135,38 +135,59 @@ static berlu_status rows_answer(const options *o, const study_opened *x, const c
     return BERLU_OK;
 }
 
-static berlu_status index_open(store **out, const study_opened *x)
+/* The study's index and those of --known, ended by NULL. */
+static berlu_status stores_open(store ***out, const study_opened *x, const options *o)
 {
     char path[STUDY_PATH + 16];
+    size_t known = options_count(o, "known"), count = 0;
+    *out = calloc(known + 2, sizeof **out);
+    if (!*out)
+        return berlu_fail_memory(known * sizeof **out, "stores");
     snprintf(path, sizeof path, "%s/study.db", x->folder);
-    *out = NULL;
-    return file_exists(path) ? store_open_read(out, path) : BERLU_OK;
+    if (file_exists(path))
+        TRY(store_open_read(&(*out)[count++], path));
+    for (size_t i = 0; i < known; i++) {
+        const char *from = options_strings(o, "known")[i];
+        snprintf(path, sizeof path, folder_exists(from) ? "%s/study.db" : "%s", from);
+        TRY(store_open_read(&(*out)[count++], path));
+    }
+    return BERLU_OK;
 }
 
-static berlu_status rows_make(verify_row *rows, const study_opened *x, const study_entries *again, const size_t *picked)
+static void stores_close(store **stores)
 {
-    store *index;
-    berlu_status status = index_open(&index, x);
+    for (size_t i = 0; stores && stores[i]; i++)
+        store_close(stores[i]);
+    free(stores);
+}
+
+static berlu_status rows_make(verify_row *rows, const study_opened *x, const options *o, const study_entries *again,
+                              const size_t *picked)
+{
+    store **stores;
+    berlu_status status = stores_open(&stores, x, o);
     for (size_t i = 0; i < again->count && status == BERLU_OK; i++)
-        status = verify_compare(&rows[i], &x->s, &x->runs, picked[i], &again->items[i], index);
-    store_close(index);
+        status = verify_compare(&rows[i], &x->s, &x->runs, picked[i], &again->items[i], stores);
+    stores_close(stores);
     return status;
 }
 
 /* Marks the runs to draw from; refuses, before anything is trained, where there are none. Free
  * marked, also after an error. */
-static berlu_status candidates_find(candidates *out, const study_opened *x, int only_comparable)
+static berlu_status candidates_find(candidates *out, const study_opened *x, const options *o)
 {
-    store *index;
+    store **stores;
+    int only_comparable = options_flag(o, "comparable");
     *out = (candidates){.marked = malloc(x->runs.count + 1)};
     if (!out->marked)
         return berlu_fail_memory(x->runs.count, "runs");
     out->finished = verify_finished(out->marked, &x->runs);
     if (!out->finished)
         return berlu_fail(BERLU_ERR_INPUT, "%s: no run is finished yet", x->folder);
-    TRY(index_open(&index, x));
-    berlu_status status = verify_comparable(out->marked, &out->comparable, &x->s, &x->runs, index, BERLU_COMMIT);
-    store_close(index);
+    berlu_status status = stores_open(&stores, x, o);
+    if (status == BERLU_OK)
+        status = verify_comparable(out->marked, &out->comparable, &x->s, &x->runs, stores, BERLU_COMMIT);
+    stores_close(stores);
     if (status == BERLU_OK && only_comparable && !out->comparable)
         status = berlu_fail(BERLU_ERR_INPUT,
                             "%s: of %zu finished runs none was made by this program (%s, commit %s) with its "
@@ -209,7 +230,7 @@ static berlu_status picked_verify(const options *o, const study_opened *x, const
     if (status == BERLU_OK)
         status = runs_repeat(x, o, &again);
     if (status == BERLU_OK)
-        status = rows_make(rows, x, &again, picked);
+        status = rows_make(rows, x, o, &again, picked);
     if (status == BERLU_OK)
         status = rows_answer(o, x, of, rows, count);
     if (status == BERLU_OK)
@@ -227,7 +248,7 @@ static berlu_status sample_verify(const options *o, const study_opened *x)
     candidates of;
     uint64_t seed = options_given(o, "sample-seed") ? (uint64_t)options_int(o, "sample-seed")
                                                     : (uint64_t)(clock_wall_seconds() * 1e6);
-    berlu_status status = candidates_find(&of, x, options_flag(o, "comparable"));
+    berlu_status status = candidates_find(&of, x, o);
     if (status == BERLU_OK) {
         size_t count = verify_pick(picked, (size_t)options_int(o, "sample"), &x->runs, of.marked, seed);
         status = picked_verify(o, x, &of, picked, count);

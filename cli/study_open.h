@@ -12,7 +12,7 @@
 
 #define KNOWN_ROW                                                                                                      \
     {                                                                                                                  \
-        "known", OPTION_STRINGS, "STORE", .help = "runs that this store (study.db or its folder) holds count as done"  \
+        "known", OPTION_STRINGS, "STORE", .help = "does not run again what this store (study.db or its folder) holds"  \
     }
 
 #define STUDY_ROWS                                                                                                     \

@@ -15,16 +15,20 @@ enum { BLOCK = 512, PIECE = 1 << 16 };
 /* Fields of a ustar header, in place. */
 typedef struct tar_header {
     char name[TAR_NAME], mode[8], owner[8], group[8], size[12], time[12], sum[8], type, link[100], magic[6], version[2],
-        rest[247];
+        rest[80], folder[TAR_FOLDER], end[12];
 } tar_header;
 _Static_assert(sizeof(tar_header) == BLOCK, "a header is one block");
 
 static berlu_status header_write(tar_out *t, const char *name, uint64_t size)
 {
     tar_header h = {.type = '0', .magic = "ustar", .version = {'0', '0'}};
-    if (strlen(name) >= sizeof h.name || size >> 33)
+    const char *slash = strlen(name) < sizeof h.name ? NULL : strrchr(name, '/');
+    const char *own = slash ? slash + 1 : name;
+    size_t folder = slash ? (size_t)(slash - name) : 0;
+    if (strlen(own) >= sizeof h.name || folder >= sizeof h.folder || size >> 33)
         return berlu_fail(BERLU_ERR_ARG, "%s: '%s' is too long for an archive", t->path, name);
-    snprintf(h.name, sizeof h.name, "%s", name);
+    snprintf(h.name, sizeof h.name, "%s", own);
+    snprintf(h.folder, sizeof h.folder, "%.*s", (int)folder, name);
     snprintf(h.mode, sizeof h.mode, "%07o", 0644u);
     snprintf(h.owner, sizeof h.owner, "%07o", 0u);
     snprintf(h.group, sizeof h.group, "%07o", 0u);
@@ -69,6 +73,13 @@ berlu_status tar_add_file(tar_out *t, const char *name, const char *path)
 done:
     file_in_close(&in);
     return status;
+}
+
+berlu_status tar_add_bytes(tar_out *t, const char *name, const void *bytes, size_t count)
+{
+    TRY(header_write(t, name, count));
+    TRY(file_out_write(t->file, bytes, count));
+    return blocks_fill(t, count);
 }
 
 berlu_status tar_commit(tar_out *t)

@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "io/protobuf.h"
 
-enum { BUCKETS = 30, NAME_ROOM = 128 + HOST_NAME_MAX };
+enum { BUCKETS = 30, NAME_ROOM = 100 }; /* an archive of runs has no space for longer names (tar.h) */
 
 struct tb_writer {
     const folder_handle *in;
@@ -111,7 +111,7 @@ berlu_status tb_open(tb_writer **out, const folder_handle *in, double wall)
         return berlu_fail_memory(sizeof *w, "a TensorBoard file");
     w->in = in;
     for (int serial = 0; serial < 1000; serial++) { /* a resumed run may start within the same second */
-        snprintf(w->name, sizeof w->name, "events.out.tfevents.%010lld.%s.%ld.%d", (long long)wall, host,
+        snprintf(w->name, sizeof w->name, "events.out.tfevents.%010lld.%.40s.%ld.%d", (long long)wall, host,
                  (long)getpid(), serial);
         if (!file_exists_in(in, w->name))
             break;

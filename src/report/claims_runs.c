@@ -47,8 +47,10 @@ static berlu_status dead_judge(claim_result *r, const evidence *e, size_t at_stu
     claim_word here = more && of_b == 0 ? CLAIM_HELD : more || !less ? CLAIM_UNDECIDED : CLAIM_NOT_HELD;
     r->figures = arena_printf(e->memory, "%s%s%s: dead units after training, relu %.3f %%, berlu %.3f %%", r->figures,
                               *r->figures ? "; " : "", e->v->studies[at_study].of->name, of_r, of_b);
-    r->n = of_relu.count < of_berlu.count ? of_relu.count : of_berlu.count;
-    r->why = "";
+    size_t n = of_relu.count < of_berlu.count ? of_relu.count : of_berlu.count;
+    if (!r->partial)
+        r->why = "";
+    r->n = r->n && r->n < n ? r->n : n;
     claim_study(r, e, &e->v->studies[at_study]);
     for (size_t c = 0; c < e->v->studies[at_study].cell_count; c++) {
         const view_cell *cell = &e->v->studies[at_study].cells[c];
@@ -112,11 +114,13 @@ static berlu_status gradients_judge(claim_result *r, const evidence *e, size_t a
                                     first.factor, sites->epoch[sites->epochs - 1], last.grew, last.layers, last.factor)
                      : NULL;
     r->n += sites->run_count;
-    r->why = *cell->differs ? cell->differs
-             : !whole       ? "fewer seeds than registered"
-             : from_start   ? ""
-                            : "measured at the activations, first after epoch 1; not at the start";
-    r->partial |= *r->why != 0;
+    const char *why = *cell->differs ? cell->differs
+                      : !whole       ? "fewer seeds than registered"
+                      : from_start   ? ""
+                                     : "measured at the activations, first after epoch 1; not at the start";
+    if (!r->partial || *why)
+        r->why = why;
+    r->partial |= *why != 0;
     claim_study(r, e, s);
     return r->figures ? BERLU_OK : BERLU_ERR_MEMORY;
 }

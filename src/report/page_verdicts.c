@@ -227,7 +227,7 @@ void beside_write(text *out, const page_parts *p)
             heads[0] = *s->factors[g] ? s->factors[g] : "activation";
             char words[512];
             snprintf(words, sizeof words, "%s%s%s%s%s", s->of->name, *first->model ? ": " : "", first->model,
-                     *first->data ? " on " : "", first->data);
+                     *first->data ? " on " : "", first->judged_on);
             table_html_part(t, out,
                             &(table_part){.id = id,
                                           .caption = words,
@@ -258,7 +258,7 @@ void beside_write(text *out, const page_parts *p)
     text_string(out, "<details><summary>More of each cell: test-image deviation, best epoch, loss, speed</summary>\n");
     table_html_part(&p->tables->cells, out,
                     &(table_part){.id = "cells",
-                                  .caption = "best: chosen on the test set; "
+                                  .caption = "best: chosen on the images that judge; "
                                              "images_sd: the deviation that "
                                              "independent errors on the test "
                                              "images alone would give"});

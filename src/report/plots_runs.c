@@ -27,7 +27,7 @@ const char *group_words(const evidence *e, const view_study *s, size_t group)
             return s->of->name;
         const char *by = s->factors[group];
         const char *epochs = isnan(cell->epochs) ? "" : arena_printf(e->memory, ", %g epochs", cell->epochs);
-        return epochs ? arena_printf(e->memory, "%s: %s on %s%s%s%s", s->of->name, cell->model, cell->data, epochs,
+        return epochs ? arena_printf(e->memory, "%s: %s on %s%s%s%s", s->of->name, cell->model, cell->judged_on, epochs,
                                      *by ? ", by " : "", by)
                       : NULL;
     }

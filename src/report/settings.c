@@ -64,8 +64,10 @@ static const char *word_at(reader *r, const char *key)
         value = json_array_size(value) == 1 ? json_array_get(value, 0) : NULL;
     if (json_is_string(value))
         return checked(r, arena_strdup(r->memory, json_string_value(value)));
-    if (json_is_number(value))
-        return checked(r, arena_printf(r->memory, "%.17g", json_number_value(value)));
+    if (json_is_number(value)) {
+        char number[NUMBER_TEXT];
+        return checked(r, arena_strdup(r->memory, number_text(number, json_number_value(value))));
+    }
     const char *written = line_value(r, key);
     return written ? written : "";
 }
@@ -248,6 +250,8 @@ berlu_status settings_read(view_cell *c, arena *memory)
     reader r = {c, settings, memory, 0};
     c->model = word_at(&r, "model");
     c->data = word_at(&r, "data");
+    double held = number_at(&r, "holdout");
+    c->judged_on = held > 0 ? checked(&r, arena_printf(memory, "held-out %s", c->data)) : c->data;
     c->epochs = number_at(&r, "epochs");
     c->classes = number_at(&r, "classes");
     /* Prefers the file's spelling: a resolved one names every parameter. */

@@ -117,7 +117,7 @@ static void beside_row(table *t, const view_study *s, const view_cell *c, int is
     const paper_row *paper = strcmp(s->metric, "top1") == 0 ? paper_row_of(c) : NULL;
     const char *standing = !c->done.count ? "" : is_best ? "best" : p >= 0.05 ? "near" : ""; /* NaN: not tested */
     table_word(t, s->of->name);
-    table_word(t, c->data);
+    table_word(t, c->judged_on);
     table_word(t, c->model);
     table_word(t, c->label);
     table_mark(t, *standing ? standing : NULL);

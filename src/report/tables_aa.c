@@ -1,11 +1,11 @@
 /* tables_aa.c - elu against celu, one function under two names: the effect of noise alone.
  * SPDX-License-Identifier: MIT
  *
- * With disjoint seeds (elu on every other seed, celu on those between) they differ as any two runs
- * do. With equal seeds they differ by rounding at most, which training amplifies; runs of one
- * program, GPU and record of algorithms may be the same to the bit, and such pairs are counted:
- * they say nothing about noise. Intervals without 0 in more than one of twenty rows with disjoint
- * seeds would mean that the statistics are wrong. */
+ * With disjoint seeds (elu on even seeds, celu on odd ones) they differ as any two runs do. With
+ * equal seeds they differ by rounding at most, which training amplifies; runs of one program, GPU
+ * and record of algorithms may be the same to the bit, and such pairs are counted: they say nothing
+ * about noise. Intervals without 0 in more than one of twenty rows with disjoint seeds would mean
+ * that the statistics are wrong. */
 #include <math.h>
 #include <string.h>
 
@@ -19,13 +19,33 @@ static const view_cell *cell_of(const view_study *s, size_t group, const char *a
     return NULL;
 }
 
-/* Every second value, beginning with `first`. */
-static stats_sample half_of(const sample *s, size_t first, arena *memory)
+static int has_seed(const sample *s, int64_t seed)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->seeds[i] == seed)
+            return 1;
+    return 0;
+}
+
+/* The values at seeds that `other` has too; runs may be missing on either side. */
+static stats_sample shared_of(const sample *s, const sample *other, arena *memory)
 {
     double *values = ARENA_ARRAY(memory, double, s->count + 1);
     size_t count = 0;
-    for (size_t i = first; values && i < s->count; i += 2)
-        values[count++] = s->values[i];
+    for (size_t i = 0; values && i < s->count; i++)
+        if (has_seed(other, s->seeds[i]))
+            values[count++] = s->values[i];
+    return (stats_sample){values, count};
+}
+
+/* The values at even or at odd seeds. */
+static stats_sample half_of(const sample *s, int odd, arena *memory)
+{
+    double *values = ARENA_ARRAY(memory, double, s->count + 1);
+    size_t count = 0;
+    for (size_t i = 0; values && i < s->count; i++)
+        if ((s->seeds[i] & 1) == odd)
+            values[count++] = s->values[i];
     return (stats_sample){values, count};
 }
 
@@ -68,11 +88,12 @@ berlu_status tables_aa(table *t, const view_study *s, arena *memory)
         if (!elu || !celu)
             continue;
         stats_sample *pool = view_group(memory, s, g, 0, &count);
+        stats_sample x = shared_of(&elu->done, &celu->done, memory), y = shared_of(&celu->done, &elu->done, memory);
         stats_sample a = half_of(&elu->done, 0, memory), b = half_of(&celu->done, 1, memory);
-        if (!pool || !a.values || !b.values)
+        if (!pool || !x.values || !y.values || !a.values || !b.values)
             return BERLU_ERR_MEMORY;
-        row_add(t, s, "equal", sample_values(&elu->done), sample_values(&celu->done), pool, count,
-                (double)identical_pairs(&elu->done, &celu->done));
+        if (x.count)
+            row_add(t, s, "equal", x, y, pool, count, (double)identical_pairs(&elu->done, &celu->done));
         if (a.count && b.count)
             row_add(t, s, "disjoint", a, b, pool, count, NAN);
     }

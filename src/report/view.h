@@ -24,6 +24,7 @@ typedef struct view_cell {
     const store_cell *of;
     const char *label;
     const char *model, *data; /* "" where unknown */
+    const char *judged_on;    /* the data as shown; "held-out ..." where images kept from training judge */
     const char *family;       /* of the paper: vit, deit, tnt, convnext; "" for others */
     const char *act;          /* the activation's name when it has that name's defaults; else "" */
     double eps;               /* BerLU's half-width when all else is its default; else NaN */

@@ -6,6 +6,7 @@
 #include "study/choose.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -369,9 +370,19 @@ static berlu_status complete_check(const study *s, const char *yaml, const store
             runs++;
         }
     }
-    return missing ? berlu_fail(BERLU_ERR_INPUT, "%s: %zu of %zu runs have no result; nothing is chosen before all do",
+    return missing ? berlu_fail(BERLU_ERR_INPUT,
+                                "%s: %zu of %zu runs have no result; nothing is chosen before all do (`study merge` "
+                                "joins what other stores hold)",
                                 s->name, missing, runs)
                    : BERLU_OK;
+}
+
+/* Accuracies are counts of images, so means over runs are often equal, but for the rounding of each
+ * value, of their sum and of the mean. */
+static int is_better(double mean, double most, int less, size_t runs)
+{
+    double rounding = (double)(runs + 2) * DBL_EPSILON * fabs(most);
+    return less ? mean < most - rounding : mean > most + rounding;
 }
 
 /* The best cell of each value of the other axis. */
@@ -386,9 +397,10 @@ static berlu_status best_find(const study *s, const store_study *from, size_t *c
         for (size_t c = 0; c < s->cell_count; c++) {
             if (strcmp(label_on(&s->cells[c], other->name), other->values[v].label) != 0)
                 continue;
-            double mean = mean_of(stored(from, s->cells[c].label), s->metric);
+            const store_cell *cell = stored(from, s->cells[c].label);
+            double mean = mean_of(cell, s->metric);
             cells++;
-            if (!isnan(mean) && (best == STUDY_NO_CELL || (less ? mean < most : mean > most)))
+            if (!isnan(mean) && (best == STUDY_NO_CELL || is_better(mean, most, less, cell->count)))
                 best = c, most = mean;
         }
         if (cells && best == STUDY_NO_CELL)

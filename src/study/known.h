@@ -3,16 +3,16 @@
  *
  * A machine borrowed for minutes stores nothing permanently: finished runs are in a store
  * elsewhere, perhaps without their folders. Keys are the same everywhere, so a run that such a
- * store holds as done is done here too. Its results stay there: the index of this study has only
- * what its own folders hold, and `study merge` joins the stores. */
+ * store holds as done or failed is so here too. Its results stay there: the index of this study has
+ * only what its own folders hold, and `study merge` joins the stores. */
 #ifndef STUDY_KNOWN_H
 #define STUDY_KNOWN_H
 
 #include "study/store.h"
 
 /* Marks every run without results of its own that the store at `path` (a file, or a folder with a
- * study.db) holds as done: state, last metrics, `known`. A run in training here keeps its state.
- * Nothing is written. */
+ * study.db) holds as done or failed: state, last metrics, `known`. One that failed here yields to
+ * results. A run in training here keeps its state. Nothing is written. */
 berlu_status study_known_take(study_entries *runs, const char *path);
 
 /* The same for the study's own index, of runs that have no folder here: `study merge` takes results

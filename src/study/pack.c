@@ -1,11 +1,11 @@
 /* pack.c - writes and reads the archive of a study's finished runs. SPDX-License-Identifier: MIT
  *
- * pack.h has the layout. study_pack() takes a snapshot of the index and adds the files of each
- * finished run in the order of their names; study_unpack() unpacks into a temporary folder, merges
- * the index and moves the runs into place. */
+ * pack.h has the layout. study_pack() takes a snapshot of the index, lists the files of each
+ * finished run in the order of their names with their SHA-256, and adds the list and the files;
+ * study_unpack() unpacks into a temporary folder, checks every file of the list, merges the index
+ * and moves the runs into place. */
 #include "study/pack.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,20 +17,65 @@
 #include "base/file.h"
 #include "base/file_in.h"
 #include "data/archive.h"
+#include "data/sha256.h"
 #include "io/tar.h"
 #include "study/run_hash.h"
 #include "study/store_internal.h"
 
 static const tarball_limits pack_limits = {.most_bytes = (uint64_t)64 << 30, .most_files = 1 << 20};
+enum { SUMS_MOST = 1 << 28, NAME = TAR_NAME + 300, PATH = STUDY_PATH + NAME };
+
+#define INDEX "study.db"
+#define SUMS  "SHA256SUMS"
 
 static int name_order(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static berlu_status run_add(tar_out *t, const char *folder, const char *key)
+/* ---- SHA256SUMS ------------------------------------------------------------------------------ */
+
+/* One file of a pack; its name is that in the folder `study`. */
+typedef struct sum_line {
+    char digest[SHA256_TEXT], name[NAME];
+} sum_line;
+
+static berlu_status sum_add(text *sums, const char *name, const char *path)
 {
-    char run[STUDY_PATH], path[STUDY_PATH + 300], name[TAR_NAME + 300];
+    char digest[SHA256_TEXT];
+    if (strchr(name, '\n'))
+        return berlu_fail(BERLU_ERR_INPUT, "%s: a file whose name has a line break cannot be packed", path);
+    TRY(sha256_file(digest, path));
+    text_add(sums, "%s  %s\n", digest, name);
+    return text_status(sums);
+}
+
+/* Reads the line at *at and moves on; 0 at the end, and when it is none of sum_add()'s. */
+static int sum_next(sum_line *out, const char **at)
+{
+    int length = 0;
+    if (sscanf(*at, "%64[0-9a-f] %399[^\n]%n", out->digest, out->name, &length) != 2 || (*at)[length] != '\n')
+        return 0;
+    *at += length + 1;
+    return 1;
+}
+
+static berlu_status sum_compare(int *same, const sum_line *line, const char *path)
+{
+    char digest[SHA256_TEXT];
+    *same = 0;
+    if (!file_exists(path))
+        return BERLU_OK;
+    TRY(sha256_file(digest, path));
+    *same = strcmp(digest, line->digest) == 0;
+    return BERLU_OK;
+}
+
+/* ---- packing --------------------------------------------------------------------------------- */
+
+static berlu_status run_list(text *sums, const char *folder, const char *key)
+{
+    char run[STUDY_PATH], path[PATH], name[NAME];
     struct dirent **names = NULL;
     struct stat info;
     run_hash hash;
@@ -42,18 +87,18 @@ static berlu_status run_add(tar_out *t, const char *folder, const char *key)
     berlu_status status = BERLU_OK;
     for (int i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%s/%s", run, names[i]->d_name);
-        snprintf(name, sizeof name, "study/runs/%.16s/%s", key, names[i]->d_name);
+        snprintf(name, sizeof name, "runs/%.16s/%s", key, names[i]->d_name);
         if (status == BERLU_OK && lstat(path, &info) == 0 && S_ISREG(info.st_mode) && !strstr(names[i]->d_name, ".tmp"))
-            status = tar_add_file(t, name, path);
+            status = sum_add(sums, name, path);
         free(names[i]);
     }
     free(names);
     return status;
 }
 
-/* Counts finished runs, and adds the folders of those that have one here; the others are in the
+/* Counts finished runs, and lists the files of those that have a folder here; the others are in the
  * index alone. */
-static berlu_status runs_add(tar_out *t, store *s, const char *folder, size_t *count)
+static berlu_status runs_list(text *sums, store *s, const char *folder, size_t *count)
 {
     sqlite3_stmt *q;
     char path[STUDY_PATH];
@@ -66,7 +111,7 @@ static berlu_status runs_add(tar_out *t, store *s, const char *folder, size_t *c
         snprintf(path, sizeof path, "%.4000s/runs/%.16s", folder, key ? key : "");
         if (!key || strlen(key) != STUDY_KEY - 1 || !folder_exists(path))
             continue;
-        TRY_DONE(run_add(t, folder, key));
+        TRY_DONE(run_list(sums, folder, key));
     }
     if (rc != SQLITE_DONE)
         status = store_fail(s, "reading");
@@ -75,24 +120,48 @@ done:
     return status;
 }
 
+/* The list comes first, so that a pack that was cut behind any file lacks files of it. */
+static berlu_status files_add(tar_out *t, const text *sums, const char *folder, const char *snapshot)
+{
+    char path[PATH], name[NAME + 8];
+    sum_line line;
+    int same;
+    TRY(tar_add_bytes(t, "study/" SUMS, sums->data, sums->length));
+    for (const char *at = sums->data; sum_next(&line, &at);) {
+        snprintf(name, sizeof name, "study/%s", line.name);
+        if (strcmp(line.name, INDEX) == 0)
+            snprintf(path, sizeof path, "%s", snapshot);
+        else
+            snprintf(path, sizeof path, "%.4000s/%s", folder, line.name);
+        TRY(tar_add_file(t, name, path));
+        TRY(sum_compare(&same, &line, path));
+        if (!same)
+            return berlu_fail(BERLU_ERR_INPUT, "%s: it changed while it was packed; pack again", path);
+    }
+    return BERLU_OK;
+}
+
 berlu_status study_pack(const char *folder, const char *out, size_t *count)
 {
     char index[STUDY_PATH], snapshot[STUDY_PATH];
     tar_out t = {0};
+    text sums = {0};
     store *s = NULL;
     *count = 0;
-    if (snprintf(index, sizeof index, "%s/study.db", folder) >= (int)sizeof index ||
+    if (snprintf(index, sizeof index, "%s/" INDEX, folder) >= (int)sizeof index ||
         snprintf(snapshot, sizeof snapshot, "%s.index-%ld", out, (long)getpid()) >= (int)sizeof snapshot)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
     berlu_status status = BERLU_OK;
     TRY_DONE(store_copy(index, snapshot));
     TRY_DONE(store_open_read(&s, snapshot));
+    TRY_DONE(sum_add(&sums, INDEX, snapshot));
+    TRY_DONE(runs_list(&sums, s, folder, count));
     TRY_DONE(tar_open(&t, out));
-    TRY_DONE(tar_add_file(&t, "study/study.db", snapshot));
-    TRY_DONE(runs_add(&t, s, folder, count));
+    TRY_DONE(files_add(&t, &sums, folder, snapshot));
     status = tar_commit(&t);
 done:
     tar_discard(&t);
+    text_free(&sums);
     store_close(s);
     unlink(snapshot);
     return status;
@@ -158,6 +227,32 @@ int study_is_pack(const char *path)
     return same;
 }
 
+/* Packs of earlier versions have no list. */
+static berlu_status sums_check(const char *incoming, const char *pack)
+{
+    char path[PATH], *sums = NULL;
+    size_t size;
+    sum_line line;
+    int same = 1;
+    snprintf(path, sizeof path, "%.4000s/" SUMS, incoming);
+    if (!file_exists(path))
+        return BERLU_OK;
+    berlu_status status;
+    TRY_DONE(file_read_all(&sums, &size, path, SUMS_MOST));
+    for (const char *at = sums; at == sums || at < sums + size;) {
+        if (!sum_next(&line, &at))
+            TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: " SUMS " in it is damaged; nothing of it is taken", pack));
+        snprintf(path, sizeof path, "%.4000s/%s", incoming, line.name);
+        TRY_DONE(sum_compare(&same, &line, path));
+        if (!same)
+            TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: %s in it is %s; nothing of it is taken (copy or pack it again)",
+                                pack, line.name, file_exists(path) ? "damaged" : "missing"));
+    }
+done:
+    free(sums);
+    return status;
+}
+
 berlu_status study_unpack(store *into, const char *folder, const char *pack, size_t *added)
 {
     char incoming[STUDY_PATH], index[STUDY_PATH];
@@ -165,14 +260,17 @@ berlu_status study_unpack(store *into, const char *folder, const char *pack, siz
     if (strlen(folder) + 64 > sizeof incoming)
         return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", folder);
     snprintf(incoming, sizeof incoming, "%.4000s/.incoming-%ld", folder, (long)getpid());
-    snprintf(index, sizeof index, "%.4000s/study.db", incoming);
+    snprintf(index, sizeof index, "%.4000s/" INDEX, incoming);
     TRY(folder_remove(incoming));
     TRY(tarball_unpack(pack, "study", incoming, pack_limits));
     berlu_status status;
     kept_failure first; /* cleaning up must not replace the message */
     if (!file_exists(index))
         TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: no pack of a study: study/study.db is not in it", pack));
-    TRY_DONE(store_merge(into, index, added));
+    TRY_DONE(sums_check(incoming, pack));
+    status = store_merge(into, index, added);
+    if (status != BERLU_OK) /* it names the index, whose folder goes */
+        TRY_DONE(berlu_fail_in(status, pack));
     TRY_DONE(runs_move(incoming, folder));
     return folder_remove(incoming);
 done:

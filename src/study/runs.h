@@ -37,7 +37,7 @@ typedef struct study_entry {
     size_t same_as; /* index of an earlier run with the same key (two cells may be one run); its own index if none */
     char teacher[STUDY_PATH]; /* folder of the run that must be done before this one; "" if none */
     study_state state;
-    int known;    /* done in another store, not here (known.h) */
+    int known;    /* done or failed in another store, not here (known.h) */
     int given_up; /* by the scheduler: its processes end without progress */
     run_record record;
     metrics_row last;                        /* of a run that is done */

@@ -27,7 +27,8 @@ static berlu_status none_check(store *s, const char *path, const char *sql, cons
 }
 
 /* Two results of one key must have equal metrics; else one of them is wrong and a report could not
- * tell which. Costs of a cell must be of the same settings. */
+ * tell which. Runs of one cell and seed must be one run: made with other settings (--set, another
+ * file) they would count as seeds of their own. Costs of a cell must be of the same settings. */
 static berlu_status conflicts_check(store *s, const char *path)
 {
     TRY(none_check(s, path,
@@ -38,6 +39,13 @@ static berlu_status conflicts_check(store *s, const char *path)
                    "SELECT a.key FROM main.run a JOIN other.run b ON a.key = b.key WHERE a.state IS NOT b.state"
                    " AND a.state IN ('done','failed') AND b.state IN ('done','failed') LIMIT 1",
                    "%s: run %s failed in one store and has a result in the other; neither is taken"));
+    TRY(none_check(s, path,
+                   "SELECT o.cell || ', seed ' || o.seed || ' of ' || o.study FROM other.member o"
+                   " JOIN other.run r ON r.key = o.run AND r.state IN ('done','failed')"
+                   " JOIN main.member m ON m.study = o.study AND m.cell = o.cell AND m.seed = o.seed"
+                   " GROUP BY o.study, o.cell, o.run HAVING sum(m.run = o.run) = 0 LIMIT 1",
+                   "%s: %s was run with other settings than are registered here (--set, or another file); nothing is "
+                   "taken, keep it in a folder of its own"));
     if (!store_has_table(s, "other", "cost"))
         return BERLU_OK;
     return none_check(s, path,
@@ -61,6 +69,26 @@ static berlu_status additions_merge(store *into)
     return BERLU_OK;
 }
 
+#define SAME         "o.study = m.study AND o.name = m.name AND o.a = m.a AND o.b = m.b"
+#define OF_MAIN      "SELECT expect, \"limit\", minus_a, minus_b FROM main.prediction o WHERE " SAME
+#define OF_OTHER     "SELECT expect, \"limit\", minus_a, minus_b FROM other.prediction o WHERE " SAME
+#define EARLIER(row) "UPDATE main." row " AS m SET registered = o.registered FROM other." row " AS o WHERE "
+
+/* What both stores registered alike was registered when the first of them did, in whatever order
+ * they are merged. Begun on two machines, a study has two times. */
+static berlu_status registrations_merge(store *into)
+{
+    TRY(store_exec(into, EARLIER("study") "o.name = m.name AND o.sha256 = m.sha256 AND o.registered < m.registered"));
+    if (store_has_table(into, "other", "equivalence"))
+        TRY(store_exec(into, EARLIER("equivalence") SAME " AND o.source = m.source AND o.margin = m.margin"
+                                                         " AND o.registered < m.registered"));
+    if (!store_has_table(into, "other", "prediction"))
+        return BERLU_OK;
+    return store_exec(into, EARLIER("contrast") SAME " AND o.registered < m.registered"
+                                                     " AND NOT EXISTS(" OF_MAIN " EXCEPT " OF_OTHER ")"
+                                                     " AND NOT EXISTS(" OF_OTHER " EXCEPT " OF_MAIN ")");
+}
+
 /* Before the contrasts: a contrast that this store has keeps what it predicts here. */
 static berlu_status predictions_merge(store *into)
 {
@@ -74,12 +102,15 @@ static berlu_status predictions_merge(store *into)
 /* Within a transaction: all rows that the other store has and this one lacks. */
 static berlu_status rows_merge(store *into, size_t *added)
 {
+    TRY(registrations_merge(into));
     TRY(predictions_merge(into));
     TRY(store_exec(into,
                    "INSERT OR IGNORE INTO main.study SELECT * FROM other.study;"
                    "INSERT OR IGNORE INTO main.cell SELECT * FROM other.cell;"
                    "INSERT OR IGNORE INTO main.contrast SELECT * FROM other.contrast;"
-                   "INSERT OR IGNORE INTO main.member SELECT * FROM other.member;"
+                   "INSERT OR IGNORE INTO main.member SELECT * FROM other.member o WHERE NOT EXISTS(SELECT 1"
+                   " FROM main.member m WHERE m.study = o.study AND m.cell = o.cell AND m.seed = o.seed"
+                   " AND m.run <> o.run);"
                    "INSERT OR REPLACE INTO main.run SELECT * FROM other.run o WHERE o.state IN ('done','failed')"
                    " AND NOT EXISTS(SELECT 1 FROM main.run m WHERE m.key = o.key AND m.state IN ('done','failed'));"));
     *added = (size_t)sqlite3_changes(into->db);

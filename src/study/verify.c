@@ -132,6 +132,7 @@ berlu_status store_read_origin(store *s, const char *key, store_origin *out)
     store_bind_text(q, 1, key);
     int rc = sqlite3_step(q);
     if (rc == SQLITE_ROW) {
+        out->found = 1;
         word_take(out->device, sizeof out->device, q, 0);
         word_take(out->version, sizeof out->version, q, 1);
         word_take(out->commit, sizeof out->commit, q, 2);
@@ -145,6 +146,15 @@ berlu_status store_read_origin(store *s, const char *key, store_origin *out)
         status = store_fail(s, "reading");
     sqlite3_finalize(q);
     return status;
+}
+
+/* From the first store that has it. */
+static berlu_status origin_find(store_origin *out, const char *key, store *const *stores)
+{
+    *out = (store_origin){0};
+    for (; *stores && !out->found; stores++)
+        TRY(store_read_origin(*stores, key, out));
+    return BERLU_OK;
 }
 
 /* ---- by which program ------------------------------------------------------------------------ */
@@ -170,18 +180,17 @@ static void program_read(run_engine *engine, char commit[64], const char *run, c
 }
 
 berlu_status verify_comparable(unsigned char *marked, size_t *count, const study *s, const study_entries *runs,
-                               store *index, const char *commit)
+                               store *const *stores, const char *commit)
 {
     *count = 0;
     for (size_t i = 0; i < runs->count; i++) {
         const study_entry *e = &runs->items[i];
-        store_origin origin = {0};
+        store_origin origin;
         run_engine engine;
         char made[64], machine[STUDY_MACHINE];
         if (!marked[i])
             continue;
-        if (index)
-            TRY(store_read_origin(index, e->key, &origin));
+        TRY(origin_find(&origin, e->key, stores));
         program_read(&engine, made, e->path, &origin);
         study_algorithms_machine(machine, e->path);
         marked[i] = strcmp(engine.version, berlu_version()) == 0 && strcmp(made, commit) == 0 &&
@@ -259,10 +268,10 @@ static verify_verdict judge(const verify_row *row, int equal)
 }
 
 berlu_status verify_compare(verify_row *row, const study *s, const study_entries *runs, size_t run,
-                            const study_entry *again, store *index)
+                            const study_entry *again, store *const *stores)
 {
     const study_entry *first = &runs->items[run];
-    store_origin origin = {0};
+    store_origin origin;
     *row = (verify_row){.run = run,
                         .metric_then = study_entry_metric(first, s->metric),
                         .metric_now = study_entry_metric(again, s->metric),
@@ -272,10 +281,9 @@ berlu_status verify_compare(verify_row *row, const study *s, const study_entries
     run_hash_read(&row->now, again->path);
     if (!first->known)
         run_hash_read(&row->then, first->path);
-    berlu_status status = index ? store_read_origin(index, first->key, &origin) : BERLU_OK;
+    TRY(origin_find(&origin, first->key, stores));
     if (first->known || !*row->then.weights)
         row->then = origin.hash;
-    TRY(status);
     TRY(differences(&row->why, first->path, again->path, &origin));
     TRY(cell_range(&row->range, s, runs, first->cell));
     row->verdict = judge(row, hashes_compare(&row->then, &row->now));

@@ -38,9 +38,10 @@ size_t verify_finished(unsigned char *marked, const study_entries *runs);
 
 /* Keeps the marks of runs whose bits a repetition can be held to: made by this version and commit,
  * and on a GPU with recorded algorithms. Whether the device is the same shows when the repetition
- * ran. `index` is the study's store or NULL; `count` is how many are left. */
+ * ran. `stores`, ended by NULL, have what runs without a folder were; `count` is how many are
+ * left. */
 berlu_status verify_comparable(unsigned char *marked, size_t *count, const study *s, const study_entries *runs,
-                               store *index, const char *commit);
+                               store *const *stores, const char *commit);
 
 /* Draws `count` different marked runs, or all if there are fewer; returns how many. */
 size_t verify_pick(size_t *out, size_t count, const study_entries *runs, const unsigned char *marked, uint64_t seed);
@@ -49,13 +50,14 @@ size_t verify_pick(size_t *out, size_t count, const study_entries *runs, const u
 berlu_status verify_prepare(study_entries *out, const study_entries *runs, const size_t *picked, size_t count,
                             const char *folder);
 
-/* Judges one repetition: `again` is the repeated entry, `index` the study's store or NULL. Free
- * row->why. */
+/* Judges one repetition: `again` is the repeated entry, `stores` as above. Free row->why. */
 berlu_status verify_compare(verify_row *row, const study *s, const study_entries *runs, size_t run,
-                            const study_entry *again, store *index);
+                            const study_entry *again, store *const *stores);
 
-/* Reads the first results from a store, for runs without a folder here. */
+/* Reads the first results from a store, for runs without a folder here; all empty where it has
+ * none. */
 typedef struct store_origin {
+    int found;
     run_hash hash;
     char device[192], version[32], commit[64];
 } store_origin;

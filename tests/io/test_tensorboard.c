@@ -1,6 +1,7 @@
 /* test_tensorboard.c - event files by field and by checksum. SPDX-License-Identifier: MIT
  *
  * The two golden records were checked with TensorBoard's own reader. */
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 
 #include "base/crc32c.h"
 #include "base/file_in.h"
+#include "io/tar.h"
 #include "io/tensorboard.h"
 #include "support/folder.h"
 
@@ -130,6 +132,31 @@ static void a_second_writer_in_the_same_second_takes_another_name(void **state)
     assert_int_equal(folder_remove(folder), BERLU_OK);
 }
 
+static const char *host = "host";
+
+int gethostname(char *out, size_t size) /* libc's, so that the machine's name is not the test's */
+{
+    snprintf(out, size, "%s", host);
+    return 0;
+}
+
+static void the_longest_host_name_leaves_a_name_that_archives_can_hold(void **state)
+{
+    (void)state;
+    char folder[FOLDER_PATH], longest[HOST_NAME_MAX + 1] = {0};
+    folder_fresh(folder, "tensorboard-host");
+    folder_handle in;
+    tb_writer *w;
+    host = memset(longest, 'h', HOST_NAME_MAX);
+    assert_int_equal(folder_hold(&in, folder), BERLU_OK);
+    assert_int_equal(tb_open(&w, &in, 1700000000.0), BERLU_OK);
+    assert_true(strlen(tb_name(w)) < TAR_NAME);
+    tb_close(w);
+    host = "host";
+    folder_release(&in);
+    assert_int_equal(folder_remove(folder), BERLU_OK);
+}
+
 static void a_folder_that_is_not_there_is_an_error_with_its_name(void **state)
 {
     (void)state;
@@ -151,6 +178,7 @@ int main(void)
         cmocka_unit_test(a_histogram_counts_every_finite_value_once),
         cmocka_unit_test(nothing_is_written_for_an_empty_histogram),
         cmocka_unit_test(a_second_writer_in_the_same_second_takes_another_name),
+        cmocka_unit_test(the_longest_host_name_leaves_a_name_that_archives_can_hold),
         cmocka_unit_test(a_folder_that_is_not_there_is_an_error_with_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,8 +152,9 @@ static void other_settings_are_not_the_papers_cells(void **state)
     synthetic_make(&contents, &s); /* one side alone, as when each function runs at its own rate */
     for (size_t i = 0; i < 4; i++)
         contents.studies[0].cells[1].runs[i].settings = "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\","
-                                                        "\"epochs\":100,\"lr\":0.002,\"act\":[\"gelu\"]}";
+                                                        "\"epochs\":100,\"lr\":0.00025,\"act\":[\"gelu\"]}";
     assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    assert_string_equal(r.v.studies[0].cells[1].differs, "lr 0.00025 is not the paper's");
     is(&r, 7, "not tested");
     done(&r, &contents);
     judge(&r, &contents, &s);
@@ -190,6 +191,40 @@ static void the_papers_settings_come_before_more_seeds(void **state)
         assert_int_equal(report_make(&r, &joined), BERLU_OK);
         is(&r, 7, "undecided"); /* by the other study it would be worse */
         assert_int_equal(claim(&r, 7)->n, 4);
+        report_free(&r);
+    }
+    store_contents_free(&first);
+    store_contents_free(&second);
+}
+
+/* A study that is whole does not hide why another one leaves the verdict partial, or its fewer runs. */
+static void what_two_studies_measured_is_partial_for_the_reason_of_either(void **state)
+{
+    (void)state;
+    static const synthetic_cell some[] = {{"berlu", 78, 1}, {"relu", 70, 2}},
+                                all[] = {{"berlu", 60, 0}, {"relu", 70, 0}};
+    synthetic s = {.cells = some, .cell_count = 2, .seeds = 4, .epochs = 2, .sites = 2, .spread = 0.2, .start = 1},
+              whole = s;
+    store_contents first, second;
+    report r;
+    whole.cells = all;
+    synthetic_make(&first, &s);
+    synthetic_make(&second, &whole);
+    for (size_t c = 0; c < 2; c++)
+        for (size_t i = 0; i < 4; i++)
+            second.studies[0].cells[c].runs[i].key = c ? "own" : "other";
+    for (int order = 0; order < 2; order++) {
+        store_study both[] = {order ? second.studies[0] : first.studies[0],
+                              order ? first.studies[0] : second.studies[0]};
+        both[order ? 0 : 1].name = "whole";
+        store_contents joined = {.studies = both, .count = 2};
+        assert_int_equal(report_make(&r, &joined), BERLU_OK);
+        assert_true(claim(&r, 17)->partial);
+        assert_string_equal(claim(&r, 17)->why, "fewer seeds than registered");
+        assert_int_equal(claim(&r, 17)->n, 2);
+        assert_true(claim(&r, 19)->partial);
+        assert_string_equal(claim(&r, 19)->why, "fewer seeds than registered");
+        assert_int_equal(claim(&r, 19)->n, 3 + 4);
         report_free(&r);
     }
     store_contents_free(&first);
@@ -595,6 +630,7 @@ int main(void)
         cmocka_unit_test(other_data_say_nothing_unless_the_study_names_the_claim),
         cmocka_unit_test(other_settings_are_not_the_papers_cells),
         cmocka_unit_test(the_papers_settings_come_before_more_seeds),
+        cmocka_unit_test(what_two_studies_measured_is_partial_for_the_reason_of_either),
         cmocka_unit_test(groups_are_cells_of_one_model_data_and_length),
         cmocka_unit_test(a_slim_run_sets_the_epochs_of_its_cell),
         cmocka_unit_test(a_width_that_scatters_does_not_blur_the_others),

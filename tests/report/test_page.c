@@ -186,6 +186,33 @@ static void pairs_of_one_function_are_counted_where_all_answers_are_the_same(voi
     store_contents_free(&contents);
 }
 
+/* Runs that are missing do not make seeds equal that are not, or disjoint that are the same. */
+static void noise_is_that_of_the_seeds_that_were_run(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"elu", 66, 0}, {"celu", 66, 0}};
+    char folder[FOLDER_PATH], path[FOLDER_PATH];
+    store_contents contents;
+    report r;
+    csv_table t;
+    folder_fresh(folder, "report_noise");
+    synthetic_make(&contents, &(synthetic){.cells = cells, .cell_count = 2, .seeds = 5, .epochs = 2, .spread = 0.4});
+    contents.studies[0].cells[0].runs[0].state = "waiting"; /* elu has seeds 1 2 3 4, celu 0 2 3 */
+    contents.studies[0].cells[1].runs[1].state = contents.studies[0].cells[1].runs[4].state = "waiting";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_CSV), BERLU_OK);
+    assert_int_equal(csv_read(&t, folder_path(path, folder, "aa.csv")), BERLU_OK);
+    assert_int_equal(t.rows, 2);
+    assert_true(csv_number(&t, 0, csv_column(&t, "difference")) == 0 && csv_number(&t, 0, csv_column(&t, "n")) == 2);
+    const store_result *elu = contents.studies[0].cells[0].runs, *celu = contents.studies[0].cells[1].runs;
+    double disjoint = (elu[2].top1 + elu[4].top1) / 2 - celu[3].top1;
+    assert_true(fabs(csv_number(&t, 1, csv_column(&t, "difference")) - disjoint) < 1e-12);
+    assert_true(csv_number(&t, 1, csv_column(&t, "n")) == 1);
+    csv_free(&t);
+    report_free(&r);
+    store_contents_free(&contents);
+}
+
 /* A test needs two runs of something: without it nothing is said to be as good as the best. */
 static void cells_of_one_run_are_not_compared(void **state)
 {
@@ -199,6 +226,31 @@ static void cells_of_one_run_are_not_compared(void **state)
     for (size_t i = 0; i < 3; i++)
         assert_string_equal(csv_cell(&t, i, csv_column(&t, "standing")), i ? "" : "best");
     csv_free(&t);
+}
+
+/* Held-out training images are not the test set: no table and no plot lets one take them for it. */
+static void held_out_images_are_named_where_they_judge(void **state)
+{
+    (void)state;
+    static const synthetic_cell cells[] = {{"relu", 60, 0}, {"gelu", 55, 0}};
+    char folder[FOLDER_PATH];
+    store_contents contents;
+    report r;
+    folder_fresh(folder, "report_held");
+    synthetic_make(&contents, &(synthetic){.cells = cells, .cell_count = 2, .seeds = 2, .epochs = 2, .spread = 0.4});
+    for (size_t c = 0; c < 2; c++)
+        contents.studies[0].cells[c].runs[0].settings =
+            "{\"model\":\"vit_tiny_cifar\",\"data\":\"cifar10\",\"epochs\":100,\"holdout\":5000}";
+    assert_int_equal(report_make(&r, &contents), BERLU_OK);
+    assert_int_equal(report_write(&r, &contents, folder, REPORT_HTML | REPORT_CSV), BERLU_OK);
+    char *page = slurp(folder, "index.html"), *beside = slurp(folder, "beside.csv");
+    assert_non_null(strstr(page, "<caption>made: vit_tiny_cifar on held-out cifar10<"));
+    assert_non_null(strstr(page, ">made: vit_tiny_cifar on held-out cifar10, 100 epochs<"));
+    assert_non_null(strstr(beside, "made,held-out cifar10,vit_tiny_cifar,relu,2,"));
+    free(page);
+    free(beside);
+    report_free(&r);
+    store_contents_free(&contents);
 }
 
 /* A study of one's own: its data is not the paper's, and no contrast has a difference of the paper. */
@@ -543,6 +595,8 @@ int main(void)
         cmocka_unit_test(page_and_files_carry_the_numbers_of_the_csv),
         cmocka_unit_test(pairs_of_one_function_are_counted_where_all_answers_are_the_same),
         cmocka_unit_test(cells_of_one_run_are_not_compared),
+        cmocka_unit_test(noise_is_that_of_the_seeds_that_were_run),
+        cmocka_unit_test(held_out_images_are_named_where_they_judge),
         cmocka_unit_test(a_study_of_ones_own_begins_with_its_own_verdicts),
         cmocka_unit_test(long_labels_can_be_read),
         cmocka_unit_test(tables_and_plots_name_the_settings_that_differ),

@@ -31,6 +31,10 @@ END
 refuses "no such store" "$berlu" study choose first.yaml --dir runs --out second.yaml
 "$berlu" study run first.yaml --dir runs --only gelu --jobs 2 --quiet >/dev/null 2>&1 || true
 refuses "6 of 12 runs have no result; nothing is chosen" "$berlu" study choose first.yaml --dir runs --out second.yaml
+"$berlu" study run first.yaml --dir rest --known runs --jobs 2 --quiet >/dev/null 2>&1 || true # a part is elsewhere
+refuses "6 of 12 runs have no result; .*study merge. joins" "$berlu" study choose first.yaml --dir rest --out second.yaml
+"$berlu" study merge runs rest --out both >/dev/null
+"$berlu" study choose first.yaml --dir both --out both.yaml >/dev/null
 "$berlu" study run first.yaml --dir runs --jobs 2 --quiet >/dev/null 2>&1 || true
 [ ! -e second.yaml ]
 "$berlu" study choose first.yaml --dir runs --out second.yaml >answer
@@ -56,6 +60,7 @@ grep -q 'expect: equal, margin: 0.25}' second.yaml
 cp second.yaml again.yaml
 "$berlu" study choose first.yaml --dir runs --out again.yaml --json | grep -q '"chosen": \["gelu, '
 cmp second.yaml again.yaml
+cmp second.yaml both.yaml
 echo "# by hand" >>again.yaml
 refuses "it is there and differs" "$berlu" study choose first.yaml --dir runs --out again.yaml
 

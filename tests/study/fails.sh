@@ -38,6 +38,23 @@ code=0
 [ $code = 1 ]
 grep -q "2 done, 0 running, 0 cut, 2 failed" answer
 
+# Nor is it where a store alone holds it, this study's or another one's.
+"$berlu" study merge runs/study.db --out joined >/dev/null
+for known in "--dir joined" "--dir fresh --known joined"; do
+    "$berlu" study status study.yaml $known >answer
+    grep -q "2 done, 0 running, 0 cut, 2 failed, 0 waiting" answer
+    [ "$(grep -c "failed .*(no folder here)" answer)" = 2 ]
+    [ -z "$("$berlu" study list study.yaml $known --commands)" ]
+    code=0
+    "$berlu" study run study.yaml $known --quiet >answer 2>message || code=$?
+    [ $code = 1 ]
+    grep -q "2 of 4 runs failed" message
+done
+[ ! -e joined/runs ]
+[ ! -e fresh/runs ]
+"$berlu" study report joined --out page >/dev/null
+grep "^burst,1e30,0," page/runs.csv | grep -q "failed.*finite"
+
 cat >room.yaml <<'END'
 study: room
 base: {model: vit_micro, patch: 8, data: synthetic, synthetic_images: 64, epochs: 1, warmup: 0, batch: 16, eval_batch: 64}

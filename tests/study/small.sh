@@ -116,6 +116,19 @@ same a h
 tables slim i
 same a i
 
+# Runs with other settings are no more seeds of a cell, whichever store comes first and whether its own run is done.
+"$berlu" study run "$study" --dir odd --set batch=32 --only 1e-3 --quiet >/dev/null
+"$berlu" study pack odd --out odd.tar >/dev/null
+for pair in "whole odd.tar" "odd whole" "odd part.tar"; do
+    code=0
+    "$berlu" study merge $pair --out mixed 2>message || code=$?
+    [ $code = 2 ]
+    grep -q "^berlu: study merge: ${pair#* }.*, seed [01] of small was run with other settings than are registered" message
+    "$berlu" study status "$study" --dir mixed | grep -q "$([ "$pair" = "whole odd.tar" ] && echo 8 || echo 0) done"
+    [ ! -e mixed/runs ]
+    rm -r mixed
+done
+
 # Several at once into a folder that does not exist yet.
 merges=
 for i in 1 2 3 4; do
@@ -143,6 +156,10 @@ done
 # where it is not, bits are not comparable and the metric is tested.
 [ "$("$berlu" study verify "$study" --dir whole --sample 2 --quiet | grep -c "equal bits")" = 2 ]
 [ "$("$berlu" study verify "$study" --dir merged --sample 1 --quiet | grep -c "weights equal, metrics.csv equal, correct.bin equal")" = 1 ]
+"$berlu" study verify "$study" --dir beside --known merged --known part --comparable --sample 1 --quiet >verified
+grep -q "weights equal, metrics.csv equal, correct.bin equal" verified
+grep -q "^1 of 1 runs comparable bit for bit, 1 equal; candidates for that: 8 of 8 finished runs" verified
+[ "$(ls beside)" = verify ]
 run=whole/runs/$(ls whole/runs | head -1)
 cp "$run/weights.sha256" kept && tr 0-9a-f 1-9a-f0 <kept >"$run/weights.sha256"
 code=0
@@ -169,9 +186,11 @@ code=0
 [ $code = 2 ]
 grep -q "no run is finished" message
 
-code=0
-"$berlu" study run "$study" --dir never --known "$study" --quiet 2>message || code=$?
-[ $code = 2 ]
-grep -q "not a store" message
-[ ! -e never ]
+for what in "$study not a store" "rest.tar is a pack; .berlu study merge rest.tar --out DIR"; do
+    code=0
+    "$berlu" study run "$study" --dir never --known "${what%% *}" --quiet 2>message || code=$?
+    [ $code = 2 ]
+    grep -q "${what#* }" message
+    [ ! -e never ]
+done
 echo "$kills kills, the same tables by nine ways"

@@ -111,6 +111,29 @@ static void the_best_mean_of_each_is_chosen(void **state)
     }
 }
 
+/* 3398 + 3416 images of 5000 are 3407 + 3407, but the sums of their percentages differ by a bit. */
+static void equal_means_are_equal_whatever_their_rounding(void **state)
+{
+    (void)state;
+    static const int right[CELLS][SEEDS] = {{3398, 3416}, {3407, 3407}, {3406, 3408},
+                                            {3407, 3407}, {3398, 3416}, {3408, 3407}};
+    fixture f;
+    text out = {0};
+    size_t chosen[CELLS], count;
+    for (int loss = 0; loss < 2; loss++) {
+        fixture_make(&f, loss ? "metric: loss\n" : "", plain);
+        for (size_t c = 0; c < CELLS; c++)
+            for (size_t i = 0; i < SEEDS; i++)
+                f.runs[c][i].top1 = 100.0 * right[c][i] / 5000, f.runs[c][i].loss = -f.runs[c][i].top1;
+        assert_true(f.runs[0][0].top1 + f.runs[0][1].top1 < f.runs[1][0].top1 + f.runs[1][1].top1);
+        assert_int_equal(study_choose(&out, &f.s, f.yaml, &f.stored, chosen, &count), BERLU_OK);
+        assert_int_equal(chosen[0], 0);
+        assert_int_equal(chosen[1], 5); /* one image more is better */
+        study_free(&f.s);
+        text_free(&out);
+    }
+}
+
 static void a_failed_run_rules_its_cell_out_and_a_missing_one_everything(void **state)
 {
     (void)state;
@@ -185,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_mean_of_each_is_chosen),
+        cmocka_unit_test(equal_means_are_equal_whatever_their_rounding),
         cmocka_unit_test(a_failed_run_rules_its_cell_out_and_a_missing_one_everything),
         cmocka_unit_test(the_file_follows_the_results),
         cmocka_unit_test(lack_of_memory_is_reported_at_every_allocation),

@@ -343,7 +343,9 @@ static void store_sql(const char *folder, const char *sql)
     text_free(&notes);
 }
 
-/* The one contrast of the store: what it predicts, and whether its time is that of `long_ago`. */
+#define LONG_AGO "1970-01-01T00:00:00Z"
+
+/* The one contrast of the store: what it predicts, and whether its time is LONG_AGO. */
 static void contrast_is(const char *folder, stats_expects what, double limit, int second, int old)
 {
     store_contents c;
@@ -353,11 +355,11 @@ static void contrast_is(const char *folder, stats_expects what, double limit, in
     assert_true(k->expected.what == what && (!what || k->expected.limit == limit) && k->second == second);
     if (second)
         assert_true(k->minus_a == k->b && k->minus_b == k->a);
-    assert_int_equal(strcmp(k->registered, "long ago") == 0, old);
+    assert_int_equal(strcmp(k->registered, LONG_AGO) == 0, old);
     store_contents_free(&c);
 }
 
-static const char long_ago[] = "UPDATE contrast SET registered = 'long ago'";
+static const char long_ago[] = "UPDATE contrast SET registered = '" LONG_AGO "'";
 
 static void another_prediction_is_a_new_registration(void **state)
 {
@@ -380,6 +382,44 @@ static void another_prediction_is_a_new_registration(void **state)
     store_sql(folder, long_ago);
     study_put(f, folder, NULL);
     contrast_is(folder, STATS_NOTHING, 0, 0, 0);
+}
+
+static void merge_into(const char *folder, const char *from)
+{
+    char path[300];
+    text notes = {0};
+    store *s = NULL;
+    size_t added;
+    snprintf(path, sizeof path, "%s/study.db", from);
+    assert_int_equal(store_open(&s, folder, &notes), BERLU_OK);
+    assert_int_equal(store_merge(s, path, &added), BERLU_OK);
+    assert_int_equal(store_close(s), BERLU_OK);
+    text_free(&notes);
+}
+
+/* A study begun on two machines was registered on the first of them. */
+static void the_first_registration_counts_in_any_order(void **state)
+{
+    fixture *f = *state;
+    char first[256], second[256], other[256];
+    snprintf(first, sizeof first, "%s/first", f->folder);
+    snprintf(second, sizeof second, "%s/second", f->folder);
+    snprintf(other, sizeof other, "%s/other", f->folder);
+    static const char *const asks[] = {NULL, "greater, than: 1"};
+    for (size_t i = 0; i < COUNT(asks); i++) {
+        stats_expects what = asks[i] ? STATS_ABOVE : STATS_NOTHING;
+        study_put(f, first, asks[i]);
+        store_sql(first, long_ago);
+        study_put(f, second, asks[i]);
+        contrast_is(second, what, asks[i] ? 1 : 0, i > 0, 0);
+        merge_into(first, second);
+        contrast_is(first, what, asks[i] ? 1 : 0, i > 0, 1);
+        study_put(f, other, "greater, than: 0.5"); /* another prediction is not the same contrast */
+        merge_into(other, first);
+        contrast_is(other, STATS_ABOVE, 0.5, 1, 0);
+        merge_into(second, first);
+        contrast_is(second, what, asks[i] ? 1 : 0, i > 0, 1);
+    }
 }
 
 static void a_store_of_an_earlier_version_has_no_predictions(void **state)
@@ -497,6 +537,111 @@ static void unpacking_may_fail_anywhere_and_be_repeated(void **state)
     }
     assert_true(n > 4);
     assert_int_equal(status, BERLU_OK);
+}
+
+enum { TAR_BLOCK = 512, MEMBERS = 16 };
+
+/* Where the members of a tar lie, and where the blocks begin that end it. */
+typedef struct tar_members {
+    char *bytes;
+    size_t size, count, header[MEMBERS + 1], content[MEMBERS];
+} tar_members;
+
+static void pack_members(tar_members *t, const fixture *f)
+{
+    char path[256];
+    *t = (tar_members){0};
+    snprintf(path, sizeof path, "%s/pack.tar", f->folder);
+    assert_int_equal(file_read_all(&t->bytes, &t->size, path, 64 << 20), BERLU_OK);
+    for (size_t at = 0; t->bytes[at]; t->count++) {
+        assert_true(t->count < MEMBERS && at < t->size);
+        t->header[t->count] = at;
+        t->content[t->count] = strtoul(t->bytes + at + 124, NULL, 8);
+        at += TAR_BLOCK + (t->content[t->count] + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+        t->header[t->count + 1] = at;
+    }
+}
+
+/* The pack of these bytes, into a folder of its own: nothing of it is taken. */
+static void pack_is_refused(const fixture *f, const char *bytes, size_t size, const char *words)
+{
+    char folder[256], runs[300];
+    store_contents c;
+    snprintf(folder, sizeof folder, "%s/refused", f->folder);
+    snprintf(runs, sizeof runs, "%s/runs", folder);
+    file_put(f->folder, "pack.tar", bytes, size);
+    assert_int_equal(unpack_once(f, folder), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "pack.tar: "));
+    assert_non_null(strstr(berlu_last_error(), words));
+    assert_false(folder_exists(runs));
+    assert_int_equal(contents_read(&c, folder), BERLU_OK);
+    assert_int_equal(c.count, 0);
+    store_contents_free(&c);
+    assert_int_equal(folder_remove(folder), BERLU_OK);
+}
+
+static void a_pack_with_a_flipped_bit_or_a_lost_file_is_refused(void **state)
+{
+    fixture *f = *state;
+    tar_members t;
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    assert_int_equal(pack_once(f), BERLU_OK);
+    pack_members(&t, f);
+    assert_int_equal(t.count, 2 + 2 * 4); /* the list, the index, and four files of each run */
+    for (size_t i = 0; i < t.count; i++) {
+        char *content = t.bytes + t.header[i] + TAR_BLOCK;
+        const char *name = t.bytes + t.header[i] + strlen("study/");
+        const size_t places[] = {0, t.content[i] / 2, t.content[i] - 1};
+        for (size_t p = 0; p < COUNT(places); p++) {
+            content[places[p]] ^= 4;
+            pack_is_refused(f, t.bytes, t.size, i ? name : "; nothing of it is taken");
+            content[places[p]] ^= 4;
+        }
+        if (i > 1) /* cut where another file could have begun */
+            pack_is_refused(f, t.bytes, t.header[i], "in it is missing");
+    }
+    file_put(f->folder, "pack.tar", t.bytes, t.size);
+    assert_int_equal(unpack_once(f, f->folder), BERLU_OK);
+    free(t.bytes);
+}
+
+static void a_pack_of_an_earlier_version_has_no_list(void **state)
+{
+    fixture *f = *state;
+    tar_members t;
+    char folder[256], runs[300];
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    assert_int_equal(pack_once(f), BERLU_OK);
+    pack_members(&t, f);
+    file_put(f->folder, "pack.tar", t.bytes + t.header[1], t.size - t.header[1]);
+    snprintf(folder, sizeof folder, "%s/earlier", f->folder);
+    snprintf(runs, sizeof runs, "%s/runs/%s", folder, f->runs.items[1].key);
+    assert_int_equal(unpack_once(f, folder), BERLU_OK);
+    contents_check(f, folder);
+    assert_true(folder_exists(runs));
+    free(t.bytes);
+}
+
+/* What else lies in a run's folder, such as TensorBoard's files with the name of a host in theirs. */
+static void a_pack_takes_names_of_99_bytes(void **state)
+{
+    fixture *f = *state;
+    char name[101] = {0}, folder[256], run[STUDY_PATH];
+    memset(name, 'x', 99);
+    assert_int_equal(store_fill(f, f->folder), BERLU_OK);
+    file_put(f->runs.items[0].path, name, "words", 5);
+    assert_int_equal(pack_once(f), BERLU_OK);
+    snprintf(folder, sizeof folder, "%s/names", f->folder);
+    assert_int_equal(unpack_once(f, folder), BERLU_OK);
+    snprintf(run, sizeof run, "%s/runs/%s/%s", folder, f->runs.items[0].key, name);
+    assert_true(file_exists(run));
+    name[99] = 'x';
+    file_put(f->runs.items[0].path, name, "words", 5);
+    assert_int_equal(pack_once(f), BERLU_ERR_ARG);
+    assert_non_null(strstr(berlu_last_error(), "is too long for an archive"));
+    file_put(f->runs.items[0].path, "a\nb", "words", 5);
+    assert_int_equal(pack_once(f), BERLU_ERR_INPUT);
+    assert_non_null(strstr(berlu_last_error(), "a\nb: a file whose name has a line break cannot be packed"));
 }
 
 static void what_a_store_holds_is_known(void **state)
@@ -667,12 +812,16 @@ int main(void)
         CASE(a_run_began_at_its_first_event),
         CASE(a_slim_store_has_at_most_20_kb_a_run),
         CASE(another_prediction_is_a_new_registration),
+        CASE(the_first_registration_counts_in_any_order),
         CASE(a_store_of_an_earlier_version_has_no_predictions),
         CASE(the_start_and_epochs_1_10_100_survive_slimming_and_merging),
         CASE(one_key_with_two_results_is_refused),
         CASE(a_damaged_store_is_not_merged),
         CASE(a_pack_appears_whole_or_not_at_all),
         CASE(unpacking_may_fail_anywhere_and_be_repeated),
+        CASE(a_pack_with_a_flipped_bit_or_a_lost_file_is_refused),
+        CASE(a_pack_of_an_earlier_version_has_no_list),
+        CASE(a_pack_takes_names_of_99_bytes),
         CASE(what_a_store_holds_is_known),
         CASE(looking_at_a_run_tells_memory_from_damage),
         CASE(every_allocation_of_the_keys_may_fail),
