@@ -272,7 +272,7 @@ def _function(name: str) -> Callable[..., Tensor]:
         keys = {**given, **keys}
         tensors: List[Optional[Tensor]] = [None, None]
         for i, key in enumerate(real):
-            if hasattr(keys.get(key), "__torch_function__"):  # a tensor, or what torch.fx has in its place
+            if isinstance(keys.get(key), (Tensor, torch.fx.Proxy)):  # the latter in its place under torch.fx
                 tensors[i] = keys.pop(key)
         spec = act.spec
         if keys:
