@@ -280,6 +280,7 @@ def _function(name: str) -> Callable[..., Tensor]:
         return apply(x, tensors[0], tensors[1], spec, dim, keep, backend)
 
     function.__name__ = function.__qualname__ = name
+    function.__module__ = "berlu.torch"  # where pickle and help() find it
     defaults = ", ".join(f"{key}={p.default:g}" for key, p in act.parameters.items())
     function.__doc__ = f"""{act.about}. {"Parameters and defaults: " + defaults + "." if defaults else ""}
 
