@@ -186,7 +186,7 @@ static berlu_status model_run(const bench_run *r, const char *name)
     text acts = {0};
     bench_run with = *r;
     berlu_status status;
-    TRY_DONE(model_from_options(&m, r->o, name, 0));
+    TRY_DONE(model_from_options(&m, r->o, name));
     TRY_DONE(acts_join(&acts, r->o, m));
     with.act = acts.length ? acts.data : NULL;
     TRY_DONE(model_cases(&with, m, name));

@@ -14,6 +14,7 @@
 #include "models/fill.h"
 #include "models/weights.h"
 #include "output.h"
+#include "train/network.h"
 
 /* The images and labels of one pass. */
 typedef struct batch {
@@ -184,6 +185,34 @@ static berlu_status results_print(const options *o, engine *e, const batch *b)
     return BERLU_OK;
 }
 
+/* The network of the options; activation and sizes that they leave out are those that the file of
+ * weights names, as for `berlu eval`. */
+static berlu_status network_make(model **out, const options *o)
+{
+    const char *weights = options_string(o, "weights");
+    model_options wanted = model_options_of(o);
+    train_settings s;
+    berlu_status status;
+    recipe_init(&s);
+    if (strcmp(weights, "fill") != 0) {
+        TRY_DONE(network_sizes(&s, weights));
+        TRY_DONE(network_acts(&s, weights, &(int){0}));
+    }
+    if (wanted.act_count == 0) {
+        wanted.acts = s.act;
+        wanted.act_count = (int)s.acts;
+    }
+    wanted.image_size = wanted.image_size ? wanted.image_size : (int)s.image_size;
+    wanted.patch = wanted.patch ? wanted.patch : (int)s.patch;
+    wanted.stride = wanted.stride ? wanted.stride : (int)s.stride;
+    wanted.stem = wanted.stem ? wanted.stem : (int)s.stem;
+    wanted.drop_path = 0; /* nothing is random */
+    status = model_create(out, options_string(o, "model"), &wanted);
+done:
+    recipe_free(&s);
+    return status;
+}
+
 static berlu_status forward(options *o)
 {
     const char *weights = options_string(o, "weights");
@@ -192,7 +221,7 @@ static berlu_status forward(options *o)
     engine *e = NULL;
     batch b = {0};
     berlu_status status;
-    TRY_DONE(model_from_options(&m, o, options_string(o, "model"), 1));
+    TRY_DONE(network_make(&m, o));
     TRY_DONE(batch_read(&b, options_string(o, "batch"), &m->config));
     if (grads && !b.labelled)
         TRY_DONE(berlu_fail(BERLU_ERR_INPUT, "%s: --grads needs a tensor 'labels'", options_string(o, "batch")));
@@ -225,7 +254,8 @@ const command cmd_forward = {
     "writes `logits`; with labels `loss` (cross entropy, mean); with --grads every parameter's gradient under its "
     "name.\n"
     "`fill` in place of a file is the known-answer fill: a function of names alone, to compare with other programs.\n"
-    "Nothing is random: drop path is off. A distilled model answers with the mean of its heads.\n\n"
+    "Nothing is random: drop path is off. A distilled model answers with the mean of its heads. Sizes and activation\n"
+    "that are not given are those that the file of weights names, else the model's own and gelu.\n\n"
     "  berlu forward vit_tiny --weights vit_tiny.safetensors --batch batch.safetensors --out answer.safetensors\n"
     "  berlu forward tnt_s_cifar --weights fill --batch fill --out answer.safetensors --grads",
     rows, forward};

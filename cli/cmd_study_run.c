@@ -110,8 +110,8 @@ static berlu_status launcher_start(const study_opened *x, const options *o, stor
     return study_launch_slurm(x, o);
 }
 
-/* A second scheduler is refused with the host and process of the first, before it asks for the index
- * that the first one writes. */
+/* A second scheduler is refused with the host and process of the first, before it asks for the
+ * index that the first one writes. */
 static berlu_status scheduler_lock(run_lock *lock, folder_handle *folder)
 {
     run_record holder;

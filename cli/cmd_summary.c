@@ -302,7 +302,7 @@ static berlu_status summary(options *o)
 {
     model *m = NULL;
     memory use;
-    berlu_status status = model_from_options(&m, o, options_string(o, "model"), 0);
+    berlu_status status = model_from_options(&m, o, options_string(o, "model"));
     if (status != BERLU_OK)
         return status;
     if ((options_given(o, "graph") || options_given(o, "after")) && options_json(o)) {

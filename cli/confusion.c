@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "io/svg.h"
 
 void confusion_add(confusion *c, const float *logits, size_t classes, size_t label)
 {
@@ -94,16 +95,8 @@ void confusion_json(const confusion *c, const char *const *names, output *o)
 /* ---- the plot -------------------------------------------------------------------------------- */
 
 enum { MARGIN = 130, HEAD = 88, NAMES_MOST = 100, NUMBERS_MOST = 20 };
+enum { NAME_MOST = 18 };                                    /* characters that fit into the margin */
 static const double faintest = 0.04, faintest_alone = 0.12; /* a cell with its number, and one without */
-
-static void escape(text *out, const char *words)
-{
-    for (; *words; words++)
-        if (*words == '<' || *words == '&')
-            text_string(out, *words == '<' ? "&lt;" : "&amp;");
-        else if ((unsigned char)*words >= 0x20)
-            text_bytes(out, words, 1);
-}
 
 /* Cells too small for a number say it when the mouse rests on them. Ends the element. */
 static void cell_title_write(text *out, const confusion *c, const char *const *names, size_t label, size_t answer,
@@ -114,9 +107,9 @@ static void cell_title_write(text *out, const confusion *c, const char *const *n
         return;
     }
     text_string(out, "><title>");
-    escape(out, names[label]);
+    html_text(out, names[label]);
     text_string(out, " as ");
-    escape(out, names[answer]);
+    html_text(out, names[answer]);
     text_add(out, ": %.0f %%</title></rect>\n", share);
 }
 
@@ -149,16 +142,14 @@ static void names_write(text *out, const confusion *c, const char *const *names,
     for (size_t i = 0; c->classes <= NAMES_MOST && i < c->classes; i++) {
         double middle = ((double)i + 0.5) * side + 4;
         int size = c->classes <= NUMBERS_MOST ? 12 : 10;
-        char name[24];
-        snprintf(name, sizeof name, "%.18s", names[i]);
         text_add(out, "<text x=\"%d\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"end\" class=\"soft\" fill=\"#5b616b\">",
                  MARGIN - 8, HEAD + middle, size);
-        escape(out, name);
+        svg_words_cut(out, names[i], NAME_MOST);
         text_add(out,
                  "</text>\n<text transform=\"translate(%.1f %.1f) rotate(90)\" font-size=\"%d\" class=\"soft\" "
                  "fill=\"#5b616b\">",
                  MARGIN + middle - 8, HEAD + (double)c->classes * side + 8, size);
-        escape(out, name);
+        svg_words_cut(out, names[i], NAME_MOST);
         text_string(out, "</text>\n");
     }
 }
@@ -177,9 +168,9 @@ berlu_status confusion_save(const confusion *c, const char *const *names, const 
              "<rect class=\"ground\" width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n"
              "<text x=\"16\" y=\"26\" font-size=\"16\" font-weight=\"600\" class=\"ink\" fill=\"#22262e\">",
              width, height, width, height);
-    escape(&out, title);
+    html_text(&out, title);
     text_string(&out, "</text>\n<text x=\"16\" y=\"46\" font-size=\"12\" class=\"soft\" fill=\"#5b616b\">");
-    escape(&out, subtitle);
+    html_text(&out, subtitle);
     text_string(&out, "</text>\n<text x=\"16\" y=\"66\" font-size=\"12\" class=\"soft\" fill=\"#5b616b\">"
                       "rows: the right class; columns: the answer; percent of the row</text>\n");
     cells_write(&out, c, names, side);

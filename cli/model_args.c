@@ -5,20 +5,25 @@
 
 #include "backends.h"
 
-berlu_status model_from_options(model **out, const options *o, const char *name, int still)
+model_options model_options_of(const options *o)
 {
     const char *stem = options_string(o, "stem");
-    const model_options wanted = {
+    return (model_options){
         .image_size = (int)options_int(o, "image-size"),
         .patch = (int)options_int(o, "patch"),
         .stride = (int)options_int(o, "stride"),
         .stem = stem ? atoi(stem) : 0,
         .classes = (int)options_int(o, "classes"),
-        .drop_path = options_given(o, "drop-path") && !still ? options_float(o, "drop-path") : 0,
+        .drop_path = options_given(o, "drop-path") ? options_float(o, "drop-path") : 0,
         .per_channel = options_choice(o, "act-params") == 1,
         .acts = options_strings(o, "act"),
         .act_count = (int)options_count(o, "act"),
     };
+}
+
+berlu_status model_from_options(model **out, const options *o, const char *name)
+{
+    const model_options wanted = model_options_of(o);
     return model_create(out, name, &wanted);
 }
 

@@ -61,8 +61,8 @@
 /* The backend and how its device is opened, into an engine's options. */
 berlu_status device_from_options(engine_options *out, const options *o);
 
-/* Creates the model that the options describe; `still` omits the randomness of training (drop
- * path). */
-berlu_status model_from_options(model **out, const options *o, const char *name, int still);
+/* What the options say of a network, and that network. */
+model_options model_options_of(const options *o);
+berlu_status model_from_options(model **out, const options *o, const char *name);
 
 #endif

@@ -11,43 +11,24 @@
 /* errno of the first write to standard output that failed. stdio only remembers that one did. */
 static int lost;
 
-/* Length of the UTF-8 sequence at `s`; 0 if it is invalid (truncated, overlong, a surrogate, beyond
- * U+10FFFF). */
-static size_t utf8_length(const unsigned char *s)
-{
-    if (s[0] < 0x80)
-        return 1;
-    size_t length = s[0] >= 0xc2 && s[0] < 0xe0   ? 2
-                    : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-                    : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-                                                  : 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) || (s[0] == 0xf0 && s[1] < 0x90) ||
-        (s[0] == 0xf4 && s[1] >= 0x90))
-        return 0;
-    return length;
-}
-
 static void string_add(text *t, const char *string)
 {
+    const char *broken = string + utf8_span(string);
     text_string(t, "\"");
-    for (const unsigned char *s = (const unsigned char *)string; *s;) {
-        size_t length = utf8_length(s);
-        if (length == 0)
+    for (const char *s = string; *s; s++) {
+        if (s == broken) {
             text_string(t, "\\ufffd");
-        else if (*s == '"' || *s == '\\')
+            broken = s + 1 + utf8_span(s + 1);
+        } else if (*s == '"' || *s == '\\')
             text_add(t, "\\%c", *s);
         else if (*s == '\n')
             text_string(t, "\\n");
         else if (*s == '\t')
             text_string(t, "\\t");
-        else if (*s < 0x20)
+        else if ((unsigned char)*s < 0x20)
             text_add(t, "\\u%04x", *s);
         else
-            text_bytes(t, s, length);
-        s += length ? length : 1;
+            text_bytes(t, s, 1);
     }
     text_string(t, "\"");
 }

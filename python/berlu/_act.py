@@ -178,14 +178,15 @@ def act(spec: Union[str, Act]) -> Act:
 
 def number(value: Any) -> str:
     """A number as a spec has it: whole ones without a point, because settings such as degree take no
-    other. A text stays: the library reads it."""
+    other. A text stays: the library reads it. f-strings, not str() and repr(), which torch.compile cannot
+    trace for a number that changed between calls."""
     if isinstance(value, str):
         return value
     try:
         value = float(value)
     except (TypeError, ValueError, RuntimeError):
         raise TypeError(f"berlu: {value!r} is no number") from None
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    return f"{int(value)}" if value.is_integer() and abs(value) < 2**53 else f"{value!r}"
 
 
 Numbers = Union[float, Iterable[float]]

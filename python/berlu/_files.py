@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import threading
 from typing import Iterator, Union
 
 
@@ -24,10 +25,13 @@ def writable(file: Union[str, "os.PathLike[str]"]) -> pathlib.Path:
 
 @contextlib.contextmanager
 def written(target: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A name to write under; the file takes its own name when the block ends, and is gone when it fails."""
-    part = target.with_name(target.name + ".part")
+    """A name of this thread alone to write under, because the ranks of a training may all save one file;
+    the file takes its own name, on disk, when the block ends, and is gone when it fails."""
+    part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         yield part
+        with open(part, "rb") as file:
+            os.fsync(file.fileno())
         os.replace(part, target)
     except OSError as error:
         raise ValueError(f"berlu: {target} cannot be written: {error}") from None

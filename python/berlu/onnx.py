@@ -109,7 +109,7 @@ def export(
     _ops.check_model(model)
     target = writable(file)
     degrees = _degrees(model) if functions else set()
-    shapes: Tuple[Any, ...] = tuple({0: torch.export.Dim.DYNAMIC} for _ in inputs)
+    shapes = tuple({0: torch.export.Dim.DYNAMIC} if isinstance(x, torch.Tensor) else None for x in inputs)
     with evaluation(model), warnings.catch_warnings(), _ops.symbolic(bool(degrees)), torch.no_grad():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(

@@ -139,16 +139,17 @@ def _config(model: nn.Module, settings: Dict[str, Any]) -> Dict[str, Any]:
         config.update(mean=mean, std=std)
     if settings.get("image_size"):
         config["input_size"] = (3, int(settings["image_size"]), int(settings["image_size"]))
-    if settings.get("crop_pct"):
-        config["crop_pct"] = float(settings["crop_pct"])
+    squashed = settings.get("eval_crop") == "squash"
+    config["crop_mode"], config["crop_pct"] = "squash" if squashed else "center", float(settings.get("crop_pct") or 1)
+    config["interpolation"] = "bilinear" if settings.get("interpolation") == "bilinear" else "bicubic"
     config["num_classes"] = getattr(model, "num_classes")
     return config
 
 
 def load(run: Union[str, "os.PathLike[str]"], which: str = "last") -> nn.Module:
     """The model of a run folder of `berlu train` as a timm model in evaluation mode: its weights,
-    its activation, and its mean, std, size and classes in `pretrained_cfg`. which: "last", "best" or
-    "ema" (averaged weights). A folder of `berlu export timm` is loaded, too.
+    its activation, and in `pretrained_cfg` its classes and how its images are prepared. which: "last",
+    "best" or "ema" (averaged weights). A folder of `berlu export timm` is loaded, too.
 
     >>> import berlu.timm
     >>> berlu.timm.load("runs/first")               # a folder of `berlu train`; here there is none

@@ -39,12 +39,18 @@ constexpr uint64_t shim_version = (uint64_t)2 << 56 | (uint64_t)10 << 48;
 /** The process that loaded this library; a child forked from it cannot use a GPU that its parent used. */
 inline const pid_t loaded_by = getpid();
 
+/** Not inlined: in each caller of need() it was a quarter of the library. */
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_failed(const char *what)
+{
+    throw std::runtime_error(
+        std::string("berlu: torch's ") + what + " failed" +
+        (getpid() == loaded_by ? "" : "; a child forked after the GPU was used cannot use it: start it with spawn"));
+}
+
 inline void need(AOTITorchError failed, const char *what)
 {
     if (failed)
-        throw std::runtime_error(
-            std::string("berlu: torch's ") + what + " failed" +
-            (getpid() == loaded_by ? "" : "; a child forked after the GPU was used cannot use it: start it with spawn"));
+        throw_failed(what);
 }
 
 /** A tensor that is freed with the variable; empty where an optional argument was None. */

@@ -246,6 +246,27 @@ size_t utf8_span(const char *string)
     return at;
 }
 
+static const char *entity_of(char c)
+{
+    return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : NULL;
+}
+
+void html_text(text *out, const char *words)
+{
+    const char *broken = words + utf8_span(words);
+    for (; *words; words++) {
+        const char *entity = entity_of(*words);
+        if (words == broken) {
+            text_string(out, "\uFFFD");
+            broken = words + 1 + utf8_span(words + 1);
+        } else if (entity) {
+            text_string(out, entity);
+        } else if ((unsigned char)*words >= 0x20 || *words == '\n' || *words == '\t') {
+            text_bytes(out, words, 1);
+        }
+    }
+}
+
 const char *number_advice(char out[NUMBER_ADVICE], const char *word)
 {
     static const char units[] = "kmg";

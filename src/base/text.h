@@ -53,6 +53,10 @@ int name_is_identifier(const char *word);
  * valid. */
 size_t utf8_span(const char *string);
 
+/* Adds words, which may hold any bytes, to a page or a plot: & < > " as entities, what is no UTF-8
+ * as U+FFFD, without the control characters that XML forbids. */
+void html_text(text *out, const char *words);
+
 /* The entry of `names` (NULL-terminated) nearest to `word` by edit distance, whatever the case, if
  * it is near enough to be a typing error; else the only one that continues it or that it continues
  * (optim, optimizer; cuda:0, cuda), else NULL. */

@@ -31,20 +31,6 @@ enum {
     HEAD_SUBTITLE = 28,
 };
 
-void svg_escape(text *out, const char *words)
-{
-    for (; *words; words++) {
-        if (*words == '<')
-            text_string(out, "&lt;");
-        else if (*words == '&')
-            text_string(out, "&amp;");
-        else if (*words == '"')
-            text_string(out, "&quot;");
-        else if ((unsigned char)*words >= 0x20) /* control characters are not allowed in XML */
-            text_bytes(out, words, 1);
-    }
-}
-
 static void text_begin(text *out, double x, double y, int size, const char *anchor, const char *class)
 {
     text_add(out, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" class=\"%s\" fill=\"%s\"%s>", x, y,
@@ -55,7 +41,7 @@ static void text_begin(text *out, double x, double y, int size, const char *anch
 static void words_at(text *out, double x, double y, int size, const char *anchor, const char *class, const char *words)
 {
     text_begin(out, x, y, size, anchor, class);
-    svg_escape(out, words);
+    html_text(out, words);
     text_string(out, "</text>\n");
 }
 
@@ -82,33 +68,32 @@ static const char *character_at(const char *words, int index)
     return words;
 }
 
-static void escape_bytes(text *out, const char *from, const char *to)
+static void html_span(text *out, const char *from, const char *to)
 {
-    char one[2] = "";
-    for (; from < to; from++) {
-        one[0] = *from;
-        svg_escape(out, one);
-    }
+    text span = {0};
+    text_bytes(&span, from, (size_t)(to - from));
+    html_text(out, span.data ? span.data : "");
+    out->failed |= span.failed;
+    text_free(&span);
 }
 
-/* At most `most` characters: the middle of longer words gives way to an ellipsis. */
-static void middle_cut(text *out, const char *words, int most)
+void svg_words_cut(text *out, const char *words, int most)
 {
     int length = length_of(words), head = (most - 1) / 2;
     if (length <= most) {
-        svg_escape(out, words);
+        html_text(out, words);
         return;
     }
-    escape_bytes(out, words, character_at(words, head));
+    html_span(out, words, character_at(words, head));
     text_string(out, "\u2026");
-    svg_escape(out, character_at(words, length - (most - 1 - head)));
+    html_text(out, character_at(words, length - (most - 1 - head)));
 }
 
 /* The whole words, which a reader sees over what is cut. */
 static void whole_title(text *out, const char *words)
 {
     text_string(out, "<title>");
-    svg_escape(out, words);
+    html_text(out, words);
     text_string(out, "</title>");
 }
 
@@ -119,7 +104,7 @@ static void words_fit(text *out, double x, double y, int size, const char *ancho
     text_begin(out, x, y, size, anchor, class);
     if (length_of(words) > most)
         whole_title(out, words);
-    middle_cut(out, words, most);
+    svg_words_cut(out, words, most);
     text_string(out, "</text>\n");
 }
 
@@ -140,9 +125,9 @@ static void words_wrap(text *out, double x, double y, const char *words, int mos
     text_begin(out, x, y - 3, 12, "end", "soft");
     if (length_of(end) > most)
         whole_title(out, words);
-    escape_bytes(out, words, end);
+    html_span(out, words, end);
     text_add(out, "<tspan x=\"%.1f\" dy=\"14\">", x);
-    middle_cut(out, end, most);
+    svg_words_cut(out, end, most);
     text_string(out, "</tspan></text>\n");
 }
 
@@ -323,9 +308,9 @@ static void head_draw(text *out, const svg_figure *figure, double width, double 
              "<svg%s viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\" "
              "font-family=\"system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif\">\n<title>",
              figure->inside_page ? "" : " xmlns=\"http://www.w3.org/2000/svg\"", width, height, width, height);
-    svg_escape(out, figure->title                           ? figure->title
-                    : figure->count && figure->plots->title ? figure->plots->title
-                                                            : "plot");
+    html_text(out, figure->title                           ? figure->title
+                   : figure->count && figure->plots->title ? figure->plots->title
+                                                           : "plot");
     text_string(out, "</title>\n");
     if (!figure->inside_page) {
         text_string(out, "<style>@media (prefers-color-scheme: dark) { .ground { fill: #14171c } "

@@ -32,7 +32,6 @@ typedef struct svg_frame {
     svg_scale x, y;
 } svg_frame;
 
-void svg_escape(text *out, const char *words);
 const char *svg_color(const svg_series *s);
 
 void svg_series_draw(text *out, const svg_frame *f, const svg_plot *plot, size_t index);

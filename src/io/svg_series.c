@@ -83,7 +83,7 @@ static void mark_end(text *out, const svg_series *s, size_t i, const char *tag)
         return;
     }
     text_string(out, "><title>");
-    svg_escape(out, s->titles[i]);
+    html_text(out, s->titles[i]);
     text_add(out, "</title></%s>", tag);
 }
 

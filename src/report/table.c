@@ -178,29 +178,6 @@ void table_markdown(const table *t, text *out)
     text_string(out, "\n");
 }
 
-static const char *entity_of(char c)
-{
-    return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : NULL;
-}
-
-/* Messages of processes may contain any bytes: those that XML does not allow are removed or
- * replaced. */
-void html_text(text *out, const char *value)
-{
-    const char *broken = value + utf8_span(value);
-    for (; *value; value++) {
-        const char *entity = entity_of(*value);
-        if (value == broken) {
-            text_string(out, "\uFFFD");
-            broken = value + 1 + utf8_span(value + 1);
-        } else if (entity) {
-            text_string(out, entity);
-        } else if ((unsigned char)*value >= 0x20 || *value == '\n' || *value == '\t') {
-            text_bytes(out, value, 1);
-        }
-    }
-}
-
 /* Long labels and messages are wrapped; a command stays one line that can be copied. */
 static void html_cell(text *out, const table_cell *c)
 {

@@ -57,6 +57,4 @@ typedef struct table_part {
 void table_html_part(const table *t, text *out, const table_part *part);
 void table_latex(const table *t, text *out);
 
-void html_text(text *out, const char *value); /* & < > " written as entities */
-
 #endif

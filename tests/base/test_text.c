@@ -206,6 +206,16 @@ static void text_that_is_not_utf8_is_found_at_its_first_wrong_byte(void **state)
         assert_int_equal(utf8_span(cases[i].text), cases[i].span);
 }
 
+static void any_bytes_become_words_of_a_page(void **state)
+{
+    (void)state;
+    text page = {0};
+    html_text(&page, "a<b> & \"c\"\x1b\n\xc3\xbc|\xff\xc3|\xed\xa0\x80|\xe2\x82");
+    assert_string_equal(page.data,
+                        "a&lt;b&gt; &amp; &quot;c&quot;\n\xc3\xbc|\uFFFD\uFFFD|\uFFFD\uFFFD\uFFFD|\uFFFD\uFFFD");
+    text_free(&page);
+}
+
 static void a_word_that_is_no_number_is_answered_with_what_was_meant(void **state)
 {
     (void)state;
@@ -242,6 +252,7 @@ int main(void)
         cmocka_unit_test(only_a_whole_number_is_a_number),
         cmocka_unit_test(a_plain_name_is_ascii_letters_digits_and_underscores),
         cmocka_unit_test(text_that_is_not_utf8_is_found_at_its_first_wrong_byte),
+        cmocka_unit_test(any_bytes_become_words_of_a_page),
         cmocka_unit_test(a_slip_finds_its_name_and_another_word_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

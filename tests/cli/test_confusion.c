@@ -17,17 +17,13 @@
 enum { MOST = 150 };
 
 /* Class k is answered rightly three times and taken for the next one once. */
-static char *drawn(size_t classes)
+static char *drawn_as(size_t classes, const char *const *names)
 {
     static char folder[FOLDER_PATH], path[FOLDER_PATH];
-    static char texts[MOST][16];
-    const char *names[MOST];
     float logits[MOST];
     confusion c = {0};
     char *svg = NULL;
     for (size_t k = 0; k < classes; k++) {
-        snprintf(texts[k], sizeof texts[k], "kind<%zu", k);
-        names[k] = texts[k];
         for (size_t image = 0; image < 4; image++) {
             memset(logits, 0, sizeof logits);
             logits[(k + (image == 3)) % classes] = 1;
@@ -39,6 +35,17 @@ static char *drawn(size_t classes)
     assert_int_equal(file_read_all(&svg, NULL, path, 1 << 22), BERLU_OK);
     confusion_free(&c);
     return svg;
+}
+
+static char *drawn(size_t classes)
+{
+    static char texts[MOST][16];
+    const char *names[MOST];
+    for (size_t k = 0; k < classes; k++) {
+        snprintf(texts[k], sizeof texts[k], "kind<%zu", k);
+        names[k] = texts[k];
+    }
+    return drawn_as(classes, names);
 }
 
 static void few_classes_have_names_and_numbers(void **state)
@@ -70,12 +77,27 @@ static void more_than_fit_are_drawn_without_names(void **state)
     free(svg);
 }
 
+/* Names of folders are bytes; the plot is UTF-8 whatever they are, and cuts between characters. */
+static void names_may_be_long_and_of_any_bytes(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a\u540d\u540d\u540d\u540d\u540d\u540d", "\xff\xfe <bad>",
+                                        "\u00fc\u00fc\u00fc\u00fc a name that is long"};
+    char *svg = drawn_as(3, names);
+    assert_int_equal(utf8_span(svg), strlen(svg));
+    assert_non_null(strstr(svg, ">a\u540d\u540d\u540d\u540d\u540d\u540d</text>"));
+    assert_non_null(strstr(svg, ">\uFFFD\uFFFD &lt;bad&gt;</text>"));
+    assert_non_null(strstr(svg, ">\u00fc\u00fc\u00fc\u00fc a n\u2026t is long</text>"));
+    free(svg);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_classes_have_names_and_numbers),
         cmocka_unit_test(many_classes_have_names_and_cells_that_say_their_number),
         cmocka_unit_test(more_than_fit_are_drawn_without_names),
+        cmocka_unit_test(names_may_be_long_and_of_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

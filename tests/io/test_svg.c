@@ -30,7 +30,8 @@ static void check_well_formed(const char *xml)
     size_t depth = 0;
     for (const char *c = xml; *c; c++) {
         if (*c == '&')
-            assert_true(strncmp(c, "&lt;", 4) == 0 || strncmp(c, "&amp;", 5) == 0 || strncmp(c, "&quot;", 6) == 0);
+            assert_true(strncmp(c, "&lt;", 4) == 0 || strncmp(c, "&gt;", 4) == 0 || strncmp(c, "&amp;", 5) == 0 ||
+                        strncmp(c, "&quot;", 6) == 0);
         if (*c != '<')
             continue;
         const char *end = strchr(c, '>');
@@ -75,7 +76,7 @@ static void every_mark_is_drawn_and_named(void **state)
     svg_plot plots[] = {{"first \"plot\"", {.title = "x"}, {.title = "y"}, series, 7}, {"second", {0}, {0}, series, 7}};
     svg_figure figure = {.title = "a <title>", .subtitle = "and more", .plots = plots, .count = 2, .columns = 2};
     char *svg = write(&figure);
-    assert_int_equal(occurrences(svg, "line &amp; &lt;curve>"), 2);
+    assert_int_equal(occurrences(svg, "line &amp; &lt;curve&gt;"), 2);
     assert_int_equal(occurrences(svg, "spread</text>"), 2);
     assert_int_equal(occurrences(svg, "<circle"),
                      2 * (3 + 3 + 2)); /* three of four points are finite, twice; two swatches */
@@ -274,7 +275,7 @@ static void long_names_are_wrapped_or_lose_their_middle(void **state)
     (void)state;
     static const char *const names[] = {
         "relu", "smooth(kinks=0,1; slopes=0,1,0.2; eps=0.3)",
-        "smooth(kinks=-1,0,1.5; slopes=0,0.25,1,0.2; eps=0.3,0.2,0.1; degree=4) \u03b1\u03b1\u03b1"};
+        "\u03b1 smooth(kinks=-1,0,1.5; slopes=0,0.25,1,0.2; eps=0.3,0.2,0.1; degree=4) \u03b1\u03b1\u03b1"};
     static const double x[] = {1, 2, 3}, y[] = {0, 1, 2};
     svg_series dots = {.label = names[2], .x = x, .y = y, .count = 3, .mark = SVG_POINTS};
     svg_plot plot = {.title = "t", .y = {.names = names, .name_count = 3}, .series = &dots, .count = 1};
@@ -292,6 +293,7 @@ static void long_names_are_wrapped_or_lose_their_middle(void **state)
     assert_non_null(strstr(flat, "\u2026"));
     assert_non_null(strstr(flat, "eps=0.3)</text>"));
     assert_int_equal(utf8_span(flat), strlen(flat));
+    assert_non_null(strstr(flat, "</title>\u03b1 smooth("));
     assert_true(occurrences(flat, "\u2026") >= 2);
     free(flat);
 }
@@ -330,8 +332,8 @@ static void points_have_titles_and_rings_are_hollow(void **state)
     svg_figure figure = {.plots = &plot, .count = 1};
     char *svg = write(&figure);
     assert_int_equal(occurrences(svg, "<title>seed 0 &amp; more</title>"), 3);
-    assert_int_equal(occurrences(svg, "<title>seed &lt;2></title></circle>"), 2);
-    assert_int_equal(occurrences(svg, "<title>seed &lt;2></title></rect>"), 1);
+    assert_int_equal(occurrences(svg, "<title>seed &lt;2&gt;</title></circle>"), 2);
+    assert_int_equal(occurrences(svg, "<title>seed &lt;2&gt;</title></rect>"), 1);
     assert_int_equal(occurrences(svg, "<circle"), 3 + 3 + 2);
     char *rings = strstr(svg, "<g class=\"ground\""); /* filled with the ground, in dark mode too */
     assert_non_null(rings);

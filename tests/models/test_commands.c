@@ -323,8 +323,8 @@ static void drop_path_has_one_limit(void **state)
     command_free(&r);
 }
 
-/* Weights of another shape than the model's own: eval takes the options that made them. */
-static void eval_takes_the_shape_of_its_weights(void **state)
+/* Weights of another shape and activation than the model's own name them. */
+static void eval_and_forward_take_what_their_weights_name(void **state)
 {
     (void)state;
     char run[FOLDER_PATH], weights[FOLDER_PATH];
@@ -346,6 +346,23 @@ static void eval_takes_the_shape_of_its_weights(void **state)
     expect_error(&r, "pos_embed");
     command_run(&r, "eval", "vit_micro", "--weights", weights, "--data", "synthetic", "--stem", "2", NULL);
     expect_error(&r, "stem");
+    folder_path(run, folder, "patch8.out");
+    command_run(&r, "forward", "vit_micro", "--weights", weights, "--batch", "fill", "--out", run, "--act-params",
+                "channel", "--json", NULL);
+    root = json_of(&r);
+    double loss = json_number_value(json_object_get(root, "loss"));
+    json_decref(root);
+    command_run(&r, "forward", "vit_micro", "--weights", weights, "--batch", "fill", "--out", run, "--act-params",
+                "channel", "--patch", "8", "--act", "berlu", "--json", NULL);
+    root = json_of(&r);
+    assert_true(json_number_value(json_object_get(root, "loss")) == loss);
+    json_decref(root);
+    command_run(&r, "forward", "vit_micro", "--weights", weights, "--batch", "fill", "--out", run, "--patch", "4",
+                NULL);
+    expect_error(&r, "pos_embed");
+    command_run(&r, "forward", "vit_micro", "--weights", weights, "--batch", "fill", "--out", run, "--act", "silu",
+                NULL);
+    expect_error(&r, "act.alpha");
 }
 
 static void bad_input_is_exit_2_and_named(void **state)
@@ -397,7 +414,7 @@ int main(void)
         cmocka_unit_test(bench_names_every_activation),
         cmocka_unit_test(the_measured_peak_is_the_planned_one),
         cmocka_unit_test(drop_path_has_one_limit),
-        cmocka_unit_test(eval_takes_the_shape_of_its_weights),
+        cmocka_unit_test(eval_and_forward_take_what_their_weights_name),
         cmocka_unit_test(bad_input_is_exit_2_and_named),
     };
     return cmocka_run_group_tests(tests, folder_ready, NULL);

@@ -16,6 +16,7 @@ import unittest
 
 import berlu
 from berlu import _act, _lib
+from berlu._files import written
 
 
 def python(code, **environment):
@@ -136,6 +137,26 @@ class Library(unittest.TestCase):
     def test_importing_berlu_imports_neither_numpy_nor_torch(self):
         answer = python("import berlu, sys; print(*[m for m in ('numpy', 'torch') if m in sys.modules])")
         self.assertEqual((answer.returncode, answer.stdout.strip()), (0, ""), answer.stderr)
+
+    def test_two_that_write_one_file_at_once_leave_it_whole(self):
+        def write(words):
+            with written(target) as part:
+                part.write_text(words)
+
+        with tempfile.TemporaryDirectory() as folder:
+            target = pathlib.Path(folder, "file")
+            with written(target) as part, open(part, "w") as slow:
+                print("the first half", file=slow, flush=True)
+                other = threading.Thread(target=write, args=("another",))
+                other.start()
+                other.join()
+                print("the second half", file=slow, flush=True)
+                self.assertEqual(target.read_text(), "another")
+            self.assertEqual(target.read_text(), "the first half\nthe second half\n")
+            with self.assertRaises(KeyError), written(target) as part:
+                part.write_text("half")
+                raise KeyError
+            self.assertEqual((target.read_text()[:9], os.listdir(folder)), ("the first", ["file"]))
 
 
 if __name__ == "__main__":

@@ -103,6 +103,24 @@ class Export(unittest.TestCase):
                 with torch.no_grad():
                     self.same(berlu.timm.load(run)(x), logits, loss, labels)
 
+    def test_timm_prepares_images_as_the_run_does(self):
+        data = self.folder / "set"
+        command("data", "make", "synthetic", "--out", data, "--images", 20, "--image-size", 40)
+        for i, (words, wanted) in enumerate(
+            (
+                (["--eval-crop", "squash", "--interpolation", "bilinear"], ("bilinear", "squash", 1.0)),
+                (["--crop-pct", "0.8", "--interpolation", "random"], ("bicubic", "center", 0.8)),
+                ([], ("bicubic", "center", 1.0)),
+            )
+        ):
+            run = self.folder / f"run-{i}"
+            sizes = ["--model", "vit_micro", "--batch", 4, "--epochs", 1]
+            command("train", *sizes, "--data", data, "--act", "berlu", "--run", run, *words)
+            command("export", "timm", run, self.folder / f"images-{i}")
+            for model in (berlu.timm.load(run), berlu.timm.load(self.folder / f"images-{i}")):
+                config = timm.data.resolve_model_data_config(model)
+                self.assertEqual((config["interpolation"], config["crop_mode"], config["crop_pct"]), wanted)
+
     def test_every_activation_is_the_librarys_in_onnx(self):
         extra = [
             "smooth(kinks=-1,1; slopes=0,1,0.5; eps=0.5; degree=4)",

@@ -31,6 +31,17 @@ class Broken(torch.nn.Module):
         raise RuntimeError("broken")
 
 
+class Masked(torch.nn.Module):
+    """Takes what has no batch size, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.act = bt.BerLU()
+
+    def forward(self, x, mask, scale):
+        return self.act(x if mask is None else x * mask) * scale
+
+
 class Onnx(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -95,6 +106,11 @@ class Onnx(unittest.TestCase):
         with self.assertRaises(Exception), contextlib.redirect_stderr(io.StringIO()):
             berlu.onnx.export(model, torch.randn(2, 4), self.path)
         self.assertEqual([m.training for m in model.modules()], [True, True, False, True, True, True])
+
+    def test_inputs_that_are_no_tensors_have_no_batch_size(self):
+        model, x = Masked(), torch.randn(5, 4)
+        berlu.onnx.export(model, (torch.randn(2, 4), None, 2.0), self.path)
+        np.testing.assert_allclose(self.run_file(x), model(x, None, 2.0).detach(), rtol=1e-6)
 
     def test_a_path_that_cannot_be_written_is_refused_and_leaves_nothing(self):
         for path in (os.path.join(self.folder.name, "no", "model.onnx"), self.folder.name, "/proc/model.onnx"):

@@ -136,6 +136,18 @@ class Compile(unittest.TestCase):
                 grads = [torch.autograd.grad(t.square().sum(), leaf)[0] for t, leaf in ((y, a), (z, b))]
                 torch.testing.assert_close(*grads)
 
+    def test_functions_compile_with_numbers_that_change(self):
+        """The second number and those after it reach the tracer as symbols; as a tensor they need one program only."""
+        x = torch.randn(16)
+        compiled = torch.compile(lambda t, eps: bt.berlu(t, 0.0625, eps), fullgraph=True, backend="aot_eager")
+        for eps in (0.5, 0.375, 0.25, 1.0, 2, 0.375):
+            torch.testing.assert_close(compiled(x, eps), bt.berlu(x, 0.0625, eps))
+        counter = CompileCounter()
+        compiled = torch.compile(lambda t, eps: bt.berlu(t, 0.0625, eps), fullgraph=True, backend=counter)
+        for eps in (0.5, 0.375, 0.25):
+            torch.testing.assert_close(compiled(x, torch.tensor(eps)), bt.berlu(x, 0.0625, eps))
+        self.assertEqual(counter.frame_count, 1)
+
     def test_activations_made_later_compile_nothing_again(self):
         counter = CompileCounter()
         act, x = bt.BerLU(), torch.randn(4)

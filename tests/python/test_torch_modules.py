@@ -36,6 +36,14 @@ class Modules(unittest.TestCase):
         self.assertEqual(fresh.alpha.tolist(), act.alpha.tolist())
         self.assertIn("degree=4", repr(act))
 
+    def test_functions_pickle_as_part_of_a_layer(self):
+        for name in berlu.names():
+            function = getattr(bt, name)
+            self.assertIs(pickle.loads(pickle.dumps(function)), function)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0, activation=bt.mish, batch_first=True)
+        x = torch.randn(1, 2, 8)
+        torch.testing.assert_close(pickle.loads(pickle.dumps(layer))(x), layer(x))
+
     def test_act_learns_what_its_spec_says(self):
         self.assertEqual([n for n, _ in bt.Act("prelu").named_parameters()], ["alpha"])
         self.assertEqual([n for n, _ in bt.Act("elu").named_parameters()], [])

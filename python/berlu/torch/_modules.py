@@ -272,7 +272,7 @@ def _function(name: str) -> Callable[..., Tensor]:
         keys = {**given, **keys}
         tensors: List[Optional[Tensor]] = [None, None]
         for i, key in enumerate(real):
-            if hasattr(keys.get(key), "__torch_function__"):  # a tensor, or what torch.fx has in its place
+            if isinstance(keys.get(key), (Tensor, torch.fx.Proxy)):  # the latter in its place under torch.fx
                 tensors[i] = keys.pop(key)
         spec = act.spec
         if keys:
@@ -280,6 +280,7 @@ def _function(name: str) -> Callable[..., Tensor]:
         return apply(x, tensors[0], tensors[1], spec, dim, keep, backend)
 
     function.__name__ = function.__qualname__ = name
+    function.__module__ = "berlu.torch"  # where pickle and help() find it
     defaults = ", ".join(f"{key}={p.default:g}" for key, p in act.parameters.items())
     function.__doc__ = f"""{act.about}. {"Parameters and defaults: " + defaults + "." if defaults else ""}
 
