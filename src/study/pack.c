@@ -50,14 +50,17 @@ static berlu_status sum_add(text *sums, const char *name, const char *path)
     return text_status(sums);
 }
 
-/* Reads the line at *at and moves on; 0 at the end, and when it is none of sum_add()'s. */
+/* Reads the line at *at and moves on; 0 at the end, and when it is none of sum_add()'s. The line is
+ * copied because sscanf() goes through all that follows. */
 static int sum_next(sum_line *out, const char **at)
 {
-    int length = 0;
-    if (sscanf(*at, "%64[0-9a-f] %399[^\n]%n", out->digest, out->name, &length) != 2 || (*at)[length] != '\n')
+    char line[sizeof *out];
+    const char *end = strchr(*at, '\n');
+    if (!end || (size_t)(end - *at) >= sizeof line)
         return 0;
-    *at += length + 1;
-    return 1;
+    snprintf(line, sizeof line, "%.*s", (int)(end - *at), *at);
+    *at = end + 1;
+    return sscanf(line, "%64[0-9a-f] %399[^\n]", out->digest, out->name) == 2;
 }
 
 static berlu_status sum_compare(int *same, const sum_line *line, const char *path)
