@@ -24,16 +24,16 @@
  * call with bias, learned parameters and their gradients; values in double; properties of an
  * activation.
  *
- * Guarantees of every call. The result is within a stated bound of a few ULP, tails included
- * (berlu_act_ulp(); smoothed functions have an absolute bound). It is the same to the last bit on
- * every instruction set and with any number of threads, sums included (a NaN's payload and sign
- * aside). No call that computes allocates memory, except for parameters per channel without a
- * workspace. 16-bit storage holds the f32 result rounded once.
- * NaN in x gives NaN in the value, in every derivative and in every parameter derivative; a NaN
- * parameter gives NaN for every x; infinities give the limits of the function (where its definition
- * names a product alpha * x, alpha = 0 at -inf is 0 * inf = NaN). Subnormal numbers are kept. All
- * of this holds in the floating-point environment in which a program starts: rounding to nearest,
- * nothing flushed to zero.
+ * Guarantees of every call. Values and derivatives of x are within stated bounds of a few ULP,
+ * tails included (berlu_act_ulp(); smoothed functions, and derivatives from the output, have
+ * absolute ones). A result is the same to the last bit on every instruction set and with any number
+ * of threads, sums included (a NaN's payload and sign aside). No call that computes allocates
+ * memory, except for parameters per channel without a workspace. 16-bit storage holds the f32
+ * result rounded once. NaN in x gives NaN in the value, in every derivative and in every parameter
+ * derivative; a NaN parameter gives NaN for every x; infinities give the limits of the function
+ * (where its definition names a product alpha * x, alpha = 0 at -inf is 0 * inf = NaN). Subnormal
+ * numbers are kept. All of this holds in the floating-point environment in which a program starts:
+ * rounding to nearest, nothing flushed to zero.
  *
  * fork() is safe: a process that was forked from one with threads (Python's multiprocessing, a
  * server that forks its workers) computes on one thread whatever is requested, with the same bits.
@@ -127,7 +127,9 @@ BERLU_API berlu_status berlu_act_backward(const berlu_act *act, berlu_dtype dtyp
 
 /** dx[i] = dy[i] f'(x[i]) from y[i] = f(x[i]) alone, so x need not be kept and y may overwrite it.
  *  Only for activations where berlu_act_has_from_output() is true, else BERLU_ERR_UNSUPPORTED. dx
- *  may equal dy or y. */
+ *  may equal dy or y. For a finite f32 y of berlu_act_forward() the derivative is within 8 * 2^-24
+ *  max(1, |alpha|, |f'|) of f'(x): where f is nearly level y does not tell x, and tails have no
+ *  digits. */
 BERLU_API berlu_status berlu_act_backward_from_output(const berlu_act *act, berlu_dtype dtype, void *dx, const void *dy,
                                                       const void *y, size_t count);
 

@@ -76,6 +76,21 @@ berlu_status kernels_prepare(berlu_act *act);
 berlu_status smoothed_fill(berlu_act *act, const berlu_smooth *f);
 void smoothed_write(text *t, const berlu_act *act);
 
+/* Whether the op computes dx, and sums of gradients where they are asked for. */
+static inline int is_backward(berlu_act_op op)
+{
+    return op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
+}
+
+/* Whether a parameter of the call has one value per channel. */
+static inline int is_per_channel(const berlu_act *act, const berlu_act_call *call)
+{
+    for (size_t p = 0; p < act->definition->param_count; p++)
+        if (call->param[p].stride)
+            return 1;
+    return 0;
+}
+
 /* The number of threads of a call over `count` elements; `asked` is the caller's limit, 0 for the
  * default (call.c). */
 int call_threads(int asked, size_t count);

@@ -16,11 +16,6 @@
 #include "base/arena.h"
 #include "base/threads.h"
 
-static int is_backward(berlu_act_op op)
-{
-    return op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
-}
-
 /* ---- The workspace --------------------------------------------------------------------------- */
 
 /* Hands out the workspace piece by piece, each aligned to 64; without a base it only counts. */
@@ -171,10 +166,7 @@ static berlu_status check_from_output(const berlu_act *act, const berlu_act_call
 /* Checks the values of this call, channel by channel. */
 berlu_status call_check_values(const berlu_act *act, const berlu_act_call *call)
 {
-    size_t channels = 1;
-    for (size_t p = 0; p < act->definition->param_count; p++)
-        if (call->param[p].stride)
-            channels = call->channels;
+    size_t channels = is_per_channel(act, call) ? call->channels : 1;
     for (size_t c = 0; c < channels; c++) {
         double v[BERLU_ACT_PARAMS] = {0};
         for (size_t p = 0; p < act->definition->param_count; p++)
@@ -384,15 +376,12 @@ static berlu_status checked_run(const berlu_act *act, berlu_act_op op, const ber
  * pay for memory there. */
 static int constants_alone(const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
 {
-    int per_channel = 0;
     if (call->workspace || (is_backward(op) && call->dbias))
         return 0;
-    for (size_t p = 0; p < act->definition->param_count; p++) {
+    for (size_t p = 0; p < act->definition->param_count; p++)
         if (is_backward(op) && call->param[p].grad)
             return 0;
-        per_channel |= call->param[p].stride != 0;
-    }
-    return per_channel;
+    return is_per_channel(act, call);
 }
 
 static berlu_status run_with_own_space(const berlu_act *act, berlu_act_op op, const berlu_act_call *call,

@@ -28,19 +28,6 @@ typedef struct planes {
     double *sum[BERLU_ACT_PARAMS]; /* [channels][rows][blocks]; NULL: not asked for */
 } planes;
 
-static int wants_sums(berlu_act_op op)
-{
-    return op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
-}
-
-static int per_channel(const berlu_act *act, const berlu_act_call *call)
-{
-    for (size_t p = 0; p < act->definition->param_count; p++)
-        if (call->param[p].stride)
-            return 1;
-    return 0;
-}
-
 /* The same call with the planes as its channels, for what does not depend on the channel. */
 static int flatten(berlu_act_call *flat, const berlu_act_call *call)
 {
@@ -81,7 +68,7 @@ static int planes_place(planes *s, const berlu_act *act, berlu_act_op op, const 
     all = call->channels * s->consts_bytes;
     s->consts = base ? (unsigned char *)base : NULL;
     for (size_t p = 0; p < act->definition->param_count; p++) {
-        int wanted = wants_sums(op) && call->param[p].grad;
+        int wanted = is_backward(op) && call->param[p].grad;
         s->sum[p] = wanted && base ? (double *)(base + all) : NULL;
         all += wanted ? (blocks * sizeof(double) + 63) / 64 * 64 : 0;
     }
@@ -94,7 +81,7 @@ size_t planes_workspace(const berlu_act *act, berlu_act_op op, const berlu_act_c
     planes s;
     berlu_act_call flat;
     size_t used;
-    if (!per_channel(act, call) && flatten(&flat, call))
+    if (!is_per_channel(act, call) && flatten(&flat, call))
         return berlu_act_workspace(act, op, &flat);
     if (!planes_place(&s, act, op, call, 0, &used)) {
         fail_overflow(act, call);
@@ -183,7 +170,7 @@ berlu_status planes_run(const berlu_act *act, berlu_act_op op, const berlu_act_c
     planes s = {.call = call, .kernels = act->kernels[exec ? exec->isa : BERLU_ISA_BEST]};
     berlu_act_call flat;
     size_t used;
-    if (!per_channel(act, call) && flatten(&flat, call))
+    if (!is_per_channel(act, call) && flatten(&flat, call))
         return berlu_act_run(act, op, &flat, exec);
     if (!planes_place(&s, act, op, call, ((uintptr_t)call->workspace + 63) / 64 * 64, &used))
         return fail_overflow(act, call);

@@ -74,11 +74,6 @@ berlu_status berlu_cuda_describe(int device, char *out, size_t size)
 
 /* ---- The job --------------------------------------------------------------------------------- */
 
-static int is_backward(berlu_act_op op)
-{
-    return op == BERLU_ACT_BACKWARD || op == BERLU_ACT_BACKWARD_FROM_OUTPUT;
-}
-
 static size_t inner_of(const berlu_act_call *call)
 {
     return call->inner ? call->inner : 1;
@@ -87,10 +82,7 @@ static size_t inner_of(const berlu_act_call *call)
 /* The size of a plane where the channel is not innermost and matters; 1 elsewhere. */
 static size_t plane_of(const berlu_act *act, const berlu_act_call *call)
 {
-    for (size_t p = 0; p < act->definition->param_count; p++)
-        if (call->param[p].stride)
-            return inner_of(call);
-    return 1;
+    return is_per_channel(act, call) ? inner_of(call) : 1;
 }
 
 static void job_fill(cuda_job *job, const berlu_act *act, berlu_act_op op, const berlu_act_call *call)
