@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""study_torch.py - PyTorch's side of the study `equivalence`. SPDX-License-Identifier: MIT
+"""study_torch.py - PyTorch's side of the studies `equivalence*`. SPDX-License-Identifier: MIT
 
     bench/study_torch.py --data cifar-10-batches-bin --out docs/results/torch.csv [--functions gelu,relu,berlu]
                          [--seeds 1-10] [--study equivalence] [--for 540]
+    bench/study_torch.py --device cpu --model vit_micro/8 --epochs 2 --batch 128 --study equivalence_small ...
 
 Trains timm's ViT-Tiny/4 on CIFAR-10 by the recipe `paper` (docs/training.md): AdamW 1e-3 at batch 1024, five epochs of
 warm-up, half a cosine, decay 0.05 on matrices, clip 1, 100 epochs, no augmentation, bf16 autocast, accuracy on the test
@@ -11,8 +12,8 @@ generator: nothing of berlu takes part, only the activation composed of torch op
 
 FILE is what `berlu study import` reads (docs/studies.md), a row per run. Rows that are there are kept and not run
 again, so the same line tops a file up to ten seeds, and goes on where --for or a kill ended it: the file is replaced as
-a whole after every run, under a lock, so several processes may share it. Rows made with other epochs, batches or fewer
-images belong to a study `trial`, which no report takes up.
+a whole after every run, under a lock, so several processes may share it. Without --study, rows made with another
+model, other epochs, batches or fewer images belong to a study `trial`, which no report takes up.
 
 On a GPU the step, from the bytes of the images to the updated weights, is one captured CUDA graph around a compiled
 model; the learning rate and the position in the epoch are read from device memory. A second seed of a function replays
@@ -44,6 +45,10 @@ from losses_torch import BerLU
 
 FUNCTIONS = {"gelu": nn.GELU, "relu": nn.ReLU, "berlu": lambda *_, **__: BerLU(0.01, 0.01)}
 COLUMNS = ["study", "source", "cell", "seed", "value", "loss", "train_loss", "torch", "timm", "device", "weights"]
+MODELS = {  # options of timm's vit_tiny_patch16_224
+    "vit_tiny_cifar": {"patch_size": 4},
+    "vit_micro/8": {"patch_size": 8, "embed_dim": 64, "depth": 4, "num_heads": 2},
+}
 EPOCHS, BATCH, WARMUP = 100, 1024, 5
 RATE, FIRST_RATE, LAST_RATE = 1e-3, 1e-6, 1e-5
 DECAY, CLIP = 0.05, 1.0
@@ -131,10 +136,9 @@ class Rows:
 # ---- training --------------------------------------------------------------------------------------------------------
 
 
-def model_make(cell):
-    return timm.create_model(
-        "vit_tiny_patch16_224", img_size=32, patch_size=4, num_classes=10, act_layer=FUNCTIONS[cell]
-    )
+def model_make(name, cell):
+    sizes = MODELS[name]
+    return timm.create_model("vit_tiny_patch16_224", img_size=32, num_classes=10, act_layer=FUNCTIONS[cell], **sizes)
 
 
 def rate_at(step, per_epoch, epochs):
@@ -148,9 +152,9 @@ class Trainer:
     """A model, its optimizer and one step over buffers whose addresses never change; serves all seeds of a function."""
 
     def __init__(self, cell, images, args):
-        self.cell, self.images, self.epochs, self.device = cell, images, args.epochs, args.device
+        self.name, self.cell, self.images, self.epochs, self.device = args.model, cell, images, args.epochs, args.device
         self.batch, self.per_epoch = args.batch, len(images.labels) // args.batch
-        self.model = model_make(cell).to(self.device).train()
+        self.model = model_make(self.name, cell).to(self.device).train()
         self.forward = self.model
         rates = [rate_at(step, self.per_epoch, self.epochs) for step in range(self.epochs * self.per_epoch)]
         self.rates = torch.tensor(rates, device=self.device)
@@ -224,7 +228,7 @@ class Trainer:
     def start(self, seed):
         """Sets everything a run begins with, in place: the graph knows these addresses alone."""
         torch.manual_seed(seed)
-        fresh = model_make(self.cell).state_dict()
+        fresh = model_make(self.name, self.cell).state_dict()
         for name, value in self.model.state_dict().items():
             value.copy_(fresh[name])
         for state in self.optimizer.state.values():
@@ -291,7 +295,8 @@ def arguments_read():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=pathlib.Path, required=True, help="folder with data_batch_1.bin, test_batch.bin")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="CSV file for `berlu study import`; extended")
-    parser.add_argument("--study", default="equivalence", help="name of the study in the rows")
+    parser.add_argument("--study", help="name of the study in the rows; equivalence or trial unless given")
+    parser.add_argument("--model", choices=MODELS, default="vit_tiny_cifar")
     parser.add_argument("--functions", default=",".join(FUNCTIONS))
     parser.add_argument("--seeds", default="1-10")
     parser.add_argument("--for", dest="seconds", type=float, help="start no run that cannot end within these seconds")
@@ -315,8 +320,8 @@ def arguments_read():
 
 
 def study_name(args, images):
-    sizes = (args.epochs, args.batch, len(images.labels), len(images.test_labels))
-    return args.study if sizes == (EPOCHS, BATCH, 50000, 10000) else "trial"
+    sizes = (args.model, args.epochs, args.batch, len(images.labels), len(images.test_labels))
+    return args.study or ("equivalence" if sizes == ("vit_tiny_cifar", EPOCHS, BATCH, 50000, 10000) else "trial")
 
 
 def work_left(args, rows):

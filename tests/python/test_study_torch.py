@@ -64,12 +64,14 @@ class StudyTorch(unittest.TestCase):
         answer, rows = self.call("rows.csv", "--functions", "relu", "--seeds", "6", "--for", "0.001")
         self.assertEqual((answer.returncode, len(rows)), (3, 3), answer.stderr)
 
-    def test_a_row_names_the_study_whose_sizes_it_has(self):
+    def test_rows_of_other_sizes_are_no_rows_of_the_registered_study(self):
         def name(**changed):
-            args = types.SimpleNamespace(**{"study": "mine", "epochs": 100, "batch": 1024, **changed})
+            args = types.SimpleNamespace(**{"study": None, "model": "vit_tiny_cifar", "epochs": 100, "batch": 1024, **changed})
             return study_torch.study_name(args, types.SimpleNamespace(labels=range(50000), test_labels=range(10000)))
 
-        self.assertEqual([name(), name(epochs=99), name(batch=512)], ["mine", "trial", "trial"])
+        self.assertEqual(name(), "equivalence")
+        self.assertEqual({name(epochs=99), name(batch=512), name(model="vit_micro/8")}, {"trial"})
+        self.assertEqual(name(epochs=2, study="mine"), "mine")
 
     def test_processes_share_a_file(self):
         path = self.folder / "shared.csv"
