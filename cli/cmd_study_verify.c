@@ -146,11 +146,8 @@ static berlu_status stores_open(store ***out, const study_opened *x, const optio
     snprintf(path, sizeof path, "%s/study.db", x->folder);
     if (file_exists(path))
         TRY(store_open_read(&(*out)[count++], path));
-    for (size_t i = 0; i < known; i++) {
-        const char *from = options_strings(o, "known")[i];
-        snprintf(path, sizeof path, folder_exists(from) ? "%s/study.db" : "%s", from);
-        TRY(store_open_read(&(*out)[count++], path));
-    }
+    for (size_t i = 0; i < known; i++)
+        TRY(study_known_open(&(*out)[count++], options_strings(o, "known")[i]));
     return BERLU_OK;
 }
 

@@ -76,11 +76,11 @@ enum { SVG_WIDTH = 640, SVG_HEIGHT = 360, SVG_SMALL_WIDTH = 320, SVG_SMALL_HEIGH
 
 /* Failures are lack of memory (and, when saving, of disk), or BERLU_ERR_ARG for an invalid axis:
  * not finite, low above high, a logarithmic one that is not positive. */
+berlu_status svg_write(text *out, const svg_figure *figure);
+berlu_status svg_save(const char *path, const svg_figure *figure);
+
 /* Adds words as text of a plot, of at most `most` characters: the middle of longer ones gives way
  * to an ellipsis. */
 void svg_words_cut(text *out, const char *words, int most);
-
-berlu_status svg_write(text *out, const svg_figure *figure);
-berlu_status svg_save(const char *path, const svg_figure *figure);
 
 #endif

@@ -62,10 +62,10 @@ static berlu_status teacher_recall(study_entries *runs)
     return study_entry_look(&runs->items[0]);
 }
 
-berlu_status study_known_take(study_entries *runs, const char *path)
+berlu_status study_known_open(store **out, const char *path)
 {
     char inside[STUDY_PATH];
-    store *s = NULL;
+    *out = NULL;
     if (folder_exists(path)) {
         if (snprintf(inside, sizeof inside, "%s/study.db", path) >= (int)sizeof inside)
             return berlu_fail(BERLU_ERR_ARG, "%s: the path is too long", path);
@@ -74,7 +74,13 @@ berlu_status study_known_take(study_entries *runs, const char *path)
     if (study_is_pack(path))
         return berlu_fail(BERLU_ERR_INPUT, "%s: is a pack; `berlu study merge %s --out DIR`, and name that folder",
                           path, path);
-    TRY(store_open_read(&s, path));
+    return store_open_read(out, path);
+}
+
+berlu_status study_known_take(study_entries *runs, const char *path)
+{
+    store *s;
+    TRY(study_known_open(&s, path));
     berlu_status status = entries_fill(runs, s, 1);
     store_close(s);
     TRY(status);

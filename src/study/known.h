@@ -10,9 +10,13 @@
 
 #include "study/store.h"
 
-/* Marks every run without results of its own that the store at `path` (a file, or a folder with a
- * study.db) holds as done or failed: state, last metrics, `known`. One that failed here yields to
- * results. A run in training here keeps its state. Nothing is written. */
+/* Opens the store at `path`, a file or a folder with a study.db, to read; says what to do with a
+ * pack. */
+berlu_status study_known_open(store **out, const char *path);
+
+/* Marks every run without results of its own that such a store holds as done or failed: state, last
+ * metrics, `known`. One that failed here yields to results. A run in training here keeps its state.
+ * Nothing is written. */
 berlu_status study_known_take(study_entries *runs, const char *path);
 
 /* The same for the study's own index, of runs that have no folder here: `study merge` takes results
